@@ -1,0 +1,123 @@
+#include "runtime/sys/remove_tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "runtime/sys/raw.h"
+#include "runtime/sys/unique_fd.h"
+
+namespace pyplaypen::sys {
+namespace {
+
+constexpr int kEntriesBetweenPauses = 256;
+constexpr size_t kEntriesInOneLook = 4096;
+
+// struct linux_dirent64 of man 2 getdents: ino 8, off 8, reclen 2, type 1, name.
+constexpr size_t kRecordLengthAt = 16;
+constexpr size_t kTypeAt = 18;
+constexpr size_t kNameAt = 19;
+
+struct Entry {
+  std::string name;
+  bool maybe_directory;
+};
+
+// Up to kEntriesInOneLook entries from the start of the directory.
+std::vector<Entry> list(int dirfd) {
+  std::vector<Entry> entries;
+  if (::lseek(dirfd, 0, SEEK_SET) < 0) return entries;
+  alignas(8) char buffer[16384];
+  while (entries.size() < kEntriesInOneLook) {
+    const ssize_t got = raw::getdents64(dirfd, buffer, sizeof buffer);
+    if (got <= 0) break;
+    for (ssize_t at = 0; at < got;) {
+      const char* const record = buffer + at;
+      unsigned short length = 0;
+      std::memcpy(&length, record + kRecordLengthAt, sizeof length);
+      const std::string_view name(record + kNameAt);
+      const auto type = static_cast<unsigned char>(record[kTypeAt]);
+      if (name != "." && name != "..")
+        entries.push_back({std::string(name), type == DT_DIR || type == DT_UNKNOWN});
+      at += length;
+    }
+  }
+  return entries;
+}
+
+UniqueFd open_directory(int parent, const char* name) {
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  UniqueFd fd(::openat(parent, name, kFlags));
+  if (!fd && errno == EACCES) {
+    // Moving a directory, listing it and unlinking in it need all three of its owner's bits.
+    ::fchmodat(parent, name, 0700, 0);
+    fd.reset(::openat(parent, name, kFlags));
+  }
+  return fd;
+}
+
+bool unlink_or_remove_empty(int dirfd, const Entry& entry) {
+  if (!entry.maybe_directory && ::unlinkat(dirfd, entry.name.c_str(), 0) == 0) return true;
+  return ::unlinkat(dirfd, entry.name.c_str(), AT_REMOVEDIR) == 0 ||
+         ::unlinkat(dirfd, entry.name.c_str(), 0) == 0 || errno == ENOENT;
+}
+
+}  // namespace
+
+bool empty_directory(int top, const std::function<bool()>& pause) {
+  ::fchmod(top, 0700);
+  int since_pause = 0;
+  uint64_t moved = 0;
+  for (bool progress = true; progress;) {
+    progress = false;
+    const std::vector<Entry> entries = list(top);
+    if (entries.empty()) return true;
+    for (const Entry& entry : entries) {
+      if (++since_pause >= kEntriesBetweenPauses) {
+        since_pause = 0;
+        if (pause && pause()) return false;
+      }
+      if (unlink_or_remove_empty(top, entry)) {
+        progress = true;
+        continue;
+      }
+      const UniqueFd sub = open_directory(top, entry.name.c_str());
+      if (!sub) continue;
+      ::fchmod(sub.get(), 0700);
+      for (const Entry& inner : list(sub.get())) {
+        if (unlink_or_remove_empty(sub.get(), inner)) {
+          progress = true;
+          continue;
+        }
+        // A directory that is not empty: up it goes, to be emptied in a later round. The new name
+        // must be free, and the moved directory writable (its ".." changes).
+        ::fchmodat(sub.get(), inner.name.c_str(), 0700, 0);
+        std::string name;
+        struct stat taken;
+        do {
+          name = ".pyplaypen-" + std::to_string(moved++);
+        } while (::fstatat(top, name.c_str(), &taken, AT_SYMLINK_NOFOLLOW) == 0);
+        if (::renameat(sub.get(), inner.name.c_str(), top, name.c_str()) == 0) progress = true;
+      }
+      if (::unlinkat(top, entry.name.c_str(), AT_REMOVEDIR) == 0) progress = true;
+    }
+  }
+  return list(top).empty();
+}
+
+bool remove_tree(int parent, const std::string& name, const std::function<bool()>& pause) {
+  if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return true;
+  if (errno == ENOTDIR) return ::unlinkat(parent, name.c_str(), 0) == 0;
+  {
+    const UniqueFd dir = open_directory(parent, name.c_str());
+    if (!dir || !empty_directory(dir.get(), pause)) return false;
+  }
+  return ::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0;
+}
+
+}  // namespace pyplaypen::sys
