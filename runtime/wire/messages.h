@@ -5,14 +5,14 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "pyplaypen/limits.h"
+#include "runtime/policy/stage.h"
 
 namespace pyplaypen::wire {
 
-// name -> value, as bytes; a later equal name has won already.
+// name -> value, as bytes.
 using Environment = std::map<std::string, std::string>;
 
 // How a call's code ended, as its own process tells it. A subset of the public error types: the
@@ -29,6 +29,7 @@ enum class ReportStatus : uint8_t {
   kExtension,
   kInternal,
 };
+inline constexpr ReportStatus kLastReportStatus = ReportStatus::kInternal;
 
 // supervisor -> spare: one call of execute.
 struct Request {
@@ -55,6 +56,105 @@ struct Report {
   uint64_t max_rss_bytes = 0;
 
   bool operator==(const Report&) const = default;
+};
+
+// supervisor -> zygote, first: everything that holds for the zygote's life.
+struct Setup {
+  int32_t host_pid = 0;
+  std::string base_directory;      // of this Sandbox's workspaces; exists, ours, locked
+  std::string package_directory;   // holds the shipped Python package
+  std::string python;              // interpreter or virtual environment; empty: the built-in choice
+  Environment environment;         // the default environment of calls, and of the zygote's imports
+  std::vector<std::string> preload;
+  std::string globals_provider;    // "module:function" or empty
+  std::string type_projector;      // "module:function" or empty
+  bool confine_writes = false;
+
+  bool operator==(const Setup&) const = default;
+};
+
+// zygote -> supervisor: CPython is warm, or why it is not.
+struct Ready {
+  bool extension_failed = false;  // a module of the user's failed, not we
+  std::string failure;            // empty: ready
+  std::string python_version;     // "3.11.2"
+
+  bool operator==(const Ready&) const = default;
+};
+
+// supervisor -> zygote, with the keeper's end of a channel attached.
+struct OpenKeeper {
+  uint32_t slot = 0;
+  // The identity of the slot's calls. Absent: the zygote's own (it is not root).
+  std::optional<uint32_t> uid;
+  std::optional<uint32_t> gid;
+
+  bool operator==(const OpenKeeper&) const = default;
+};
+
+// keeper -> supervisor, first: what it has.
+struct KeeperReady {
+  std::string failure;          // empty: ready
+  bool scoped = false;          // a Landlock domain with signal scope: kill(-1) reaches the slot only
+  bool user_namespace = false;  // RLIMIT_NPROC counts the slot alone
+  std::string workspace;        // absolute path of the calls' current directory
+
+  bool operator==(const KeeperReady&) const = default;
+};
+
+enum class WarmUp : uint8_t { kNo, kYes };
+
+// supervisor -> keeper: fork a child of the interpreter. One child at a time.
+struct Spawn {
+  WarmUp warm_up = WarmUp::kYes;
+
+  bool operator==(const Spawn&) const = default;
+};
+
+// supervisor -> keeper: start a command. Attached: its standard input, its current directory.
+struct Launch {
+  std::vector<std::string> argv;
+  Environment environment;
+  std::vector<std::string> write_paths;  // beside the current directory; used under confine_writes
+  bool merge_output = false;
+  Limits limits;
+
+  bool operator==(const Launch&) const = default;
+};
+
+// keeper -> supervisor. Attached, in this order, unless it failed: the supervisor's end of the call's
+// channel (not for a command), read ends of stdout and stderr, pidfd, the workspace, and where the
+// kernel has them the leader's "children" file and "task" folder.
+struct Spawned {
+  int32_t pid = 0;  // 0: failed
+  std::optional<policy::Stage> stage;
+  int32_t error_number = 0;
+
+  bool operator==(const Spawned&) const = default;
+};
+
+// spare -> supervisor on the call's channel, before any user code: set up, or what failed.
+struct SpareReady {
+  std::optional<policy::Stage> failed_stage;
+  int32_t error_number = 0;
+  std::string failure;
+
+  bool operator==(const SpareReady&) const = default;
+};
+
+// supervisor -> keeper: end the call's tree, all of it.
+struct Reap {
+  bool operator==(const Reap&) const = default;
+};
+
+// keeper -> supervisor: nothing of the call is alive.
+struct Reaped {
+  int32_t wait_status = 0;  // of the leader, man 2 wait
+  uint64_t cpu_microseconds = 0;  // of the leader and what it waited for
+  uint64_t max_rss_bytes = 0;
+  uint32_t processes = 0;   // reaped at the end, the leader included
+
+  bool operator==(const Reaped&) const = default;
 };
 
 }  // namespace pyplaypen::wire
