@@ -8,7 +8,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <memory>
-#include <optional>
+#include <string_view>
 
 #include "runtime/sys/error.h"
 #include "runtime/sys/unique_fd.h"
@@ -27,6 +27,17 @@ void each_number(const char* path, Visit visit) {
   while (const dirent* entry = ::readdir(dir.get())) {
     if (entry->d_name[0] == '.') continue;
     visit(std::atoi(entry->d_name), ::dirfd(dir.get()));
+  }
+}
+
+void append_pids(std::string_view text, std::vector<pid_t>& pids) {
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    pid_t pid = 0;
+    const auto parsed = std::from_chars(at, end, pid);
+    if (parsed.ec == std::errc()) pids.push_back(pid);
+    at = parsed.ptr + 1;
   }
 }
 
@@ -58,15 +69,19 @@ std::vector<int> open_fds() {
 
 std::vector<pid_t> children() {
   std::vector<pid_t> pids;
-  if (!has_children_file()) return pids;
-  const std::string text = read_small_file(kChildrenFile);
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at < end) {
-    pid_t pid = 0;
-    const auto parsed = std::from_chars(at, end, pid);
-    if (parsed.ec == std::errc()) pids.push_back(pid);
-    at = parsed.ptr + 1;
+  if (has_children_file()) append_pids(read_small_file(kChildrenFile), pids);
+  return pids;
+}
+
+std::vector<pid_t> children_of(pid_t pid) {
+  std::vector<pid_t> pids;
+  const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
+  try {
+    each_number(tasks.c_str(), [&](int tid, int) {
+      append_pids(read_small_file(tasks + "/" + std::to_string(tid) + "/children"), pids);
+    });
+  } catch (const Error&) {
+    // It, or one of its threads, ended while we looked: what it left is somebody else's child now.
   }
   return pids;
 }

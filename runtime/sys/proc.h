@@ -23,6 +23,9 @@ std::vector<int> open_fds();
 std::vector<pid_t> children();
 bool has_children_file();
 
+// The same for every thread of another process; empty when it is gone.
+std::vector<pid_t> children_of(pid_t pid);
+
 // A whole small file, as /proc has them. Throws Error.
 std::string read_small_file(const std::string& path);
 

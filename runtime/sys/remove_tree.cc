@@ -110,6 +110,14 @@ bool empty_directory(int top, const std::function<bool()>& pause) {
   return list(top).empty();
 }
 
+bool is_empty_directory(int dirfd) {
+  if (::lseek(dirfd, 0, SEEK_SET) < 0) return false;
+  alignas(8) char buffer[1024];
+  constexpr ssize_t kBothDots = 48;  // "." and "..", 24 bytes each
+  const ssize_t first = raw::getdents64(dirfd, buffer, sizeof buffer);
+  return first >= 0 && first <= kBothDots && raw::getdents64(dirfd, buffer, sizeof buffer) == 0;
+}
+
 bool remove_tree(int parent, const std::string& name, const std::function<bool()>& pause) {
   if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return true;
   if (errno == ENOTDIR) return ::unlinkat(parent, name.c_str(), 0) == 0;

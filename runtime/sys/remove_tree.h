@@ -14,6 +14,9 @@ namespace pyplaypen::sys {
 // removed (another user's files in a tree that we do not own, a mount point).
 bool empty_directory(int dirfd, const std::function<bool()>& pause = {});
 
+// Looks, and changes nothing but the descriptor's offset. False also when it cannot be read.
+bool is_empty_directory(int dirfd);
+
 // empty_directory, then rmdir, of `name` in `parent` (AT_FDCWD and a path do, too). A `name` that is
 // not a directory is unlinked; one that is not there counts as removed.
 bool remove_tree(int parent, const std::string& name, const std::function<bool()>& pause = {});

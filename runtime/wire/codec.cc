@@ -170,6 +170,14 @@ void fields(Coder& coder, Value& m)
 
 template <typename Coder, typename Value>
 void fields(Coder& coder, Value& m)
+  requires std::is_same_v<std::remove_const_t<Value>, StartPython>
+{
+  coder.field(m.uid);
+  coder.field(m.gid);
+}
+
+template <typename Coder, typename Value>
+void fields(Coder& coder, Value& m)
   requires std::is_same_v<std::remove_const_t<Value>, Ready>
 {
   coder.field(m.extension_failed);
@@ -260,6 +268,7 @@ std::string encode_fields(const Message& message) {
 std::string encode(const Request& message) { return encode_fields(message); }
 std::string encode(const Report& message) { return encode_fields(message); }
 std::string encode(const Setup& message) { return encode_fields(message); }
+std::string encode(const StartPython& message) { return encode_fields(message); }
 std::string encode(const Ready& message) { return encode_fields(message); }
 std::string encode(const OpenKeeper& message) { return encode_fields(message); }
 std::string encode(const KeeperReady& message) { return encode_fields(message); }
@@ -282,6 +291,7 @@ std::optional<Message> decode(std::string_view payload) {
 template std::optional<Request> decode(std::string_view);
 template std::optional<Report> decode(std::string_view);
 template std::optional<Setup> decode(std::string_view);
+template std::optional<StartPython> decode(std::string_view);
 template std::optional<Ready> decode(std::string_view);
 template std::optional<OpenKeeper> decode(std::string_view);
 template std::optional<KeeperReady> decode(std::string_view);

@@ -15,6 +15,7 @@ namespace pyplaypen::wire {
 std::string encode(const Request& message);
 std::string encode(const Report& message);
 std::string encode(const Setup& message);
+std::string encode(const StartPython& message);
 std::string encode(const Ready& message);
 std::string encode(const OpenKeeper& message);
 std::string encode(const KeeperReady& message);
@@ -35,6 +36,7 @@ struct FrameTypeOf;
 template <> struct FrameTypeOf<Request> { static constexpr FrameType value = FrameType::kRequest; };
 template <> struct FrameTypeOf<Report> { static constexpr FrameType value = FrameType::kReport; };
 template <> struct FrameTypeOf<Setup> { static constexpr FrameType value = FrameType::kSetup; };
+template <> struct FrameTypeOf<StartPython> { static constexpr FrameType value = FrameType::kStartPython; };
 template <> struct FrameTypeOf<Ready> { static constexpr FrameType value = FrameType::kReady; };
 template <> struct FrameTypeOf<OpenKeeper> { static constexpr FrameType value = FrameType::kOpenKeeper; };
 template <> struct FrameTypeOf<KeeperReady> { static constexpr FrameType value = FrameType::kKeeperReady; };

@@ -73,6 +73,14 @@ struct Setup {
   bool operator==(const Setup&) const = default;
 };
 
+// supervisor -> zygote: start CPython and import, with this effective identity; absent: its own.
+struct StartPython {
+  std::optional<uint32_t> uid;
+  std::optional<uint32_t> gid;
+
+  bool operator==(const StartPython&) const = default;
+};
+
 // zygote -> supervisor: CPython is warm, or why it is not.
 struct Ready {
   bool extension_failed = false;  // a module of the user's failed, not we

@@ -1,0 +1,67 @@
+#include "runtime/sys/tree.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "runtime/sys/error.h"
+#include "runtime/sys/proc.h"
+
+namespace pyplaypen::sys {
+namespace {
+
+// All descendants that can be seen now, parents before children.
+std::vector<pid_t> descendants() {
+  std::vector<pid_t> found = children();
+  for (size_t i = 0; i < found.size(); ++i)
+    for (const pid_t child : children_of(found[i])) found.push_back(child);
+  return found;
+}
+
+// Stops all of the tree first: a stopped process cannot fork, so that a second look finds what the
+// first one missed. Then kills it. What was forked in between is found by the caller's next round.
+void kill_by_walk() {
+  for (size_t seen = 0;;) {
+    const std::vector<pid_t> found = descendants();
+    for (const pid_t pid : found) ::kill(pid, SIGSTOP);
+    if (found.size() <= seen) break;
+    seen = found.size();
+  }
+  for (const pid_t pid : descendants()) ::kill(pid, SIGKILL);
+}
+
+}  // namespace
+
+TreeEnd end_tree(pid_t leader, KillAll reach) {
+  TreeEnd end;
+  for (;;) {
+    if (reach == KillAll::kReachesDescendantsOnly) {
+      // Under the kernel's process list lock: whatever forks meanwhile has the signal pending
+      // already and its fork fails (copy_process, kernel/fork.c).
+      ::kill(-1, SIGKILL);
+    } else {
+      kill_by_walk();
+    }
+    int status = 0;
+    rusage usage{};
+    const pid_t pid = retry_eintr([&] { return ::wait4(-1, &status, __WALL, &usage); });
+    if (pid < 0) return end;  // ECHILD
+    ++end.processes;
+    if (pid == leader) {
+      end.leader_seen = true;
+      end.leader_status = status;
+      end.leader_usage = usage;
+    }
+  }
+}
+
+void reap_orphans(pid_t leader) {
+  for (const pid_t pid : children())
+    if (pid != leader) ::waitpid(pid, nullptr, WNOHANG | __WALL);
+}
+
+}  // namespace pyplaypen::sys

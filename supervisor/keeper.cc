@@ -1,0 +1,126 @@
+#include "supervisor/keeper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstring>
+
+#include "runtime/policy/stage.h"
+#include "runtime/sys/channel.h"
+#include "runtime/sys/error.h"
+#include "runtime/sys/raw.h"
+
+namespace pyplaypen::supervisor {
+namespace {
+
+constexpr size_t kFdsAlways = 4;
+constexpr size_t kFdsWithPidfd = 5;
+constexpr size_t kFdsWithProc = 8;
+
+// The PIDs in a "children" file, two at the most: none, one, or more is all that matters.
+int read_children(int fd, pid_t (&pids)[2]) {
+  char text[64];
+  const ssize_t got = ::pread(fd, text, sizeof text, 0);
+  if (got < 0) return -1;
+  int count = 0;
+  const char* at = text;
+  const char* const end = text + got;
+  while (count < 2 && at < end) {
+    const auto parsed = std::from_chars(at, end, pids[count]);
+    if (parsed.ec != std::errc()) break;
+    ++count;
+    at = parsed.ptr + 1;
+  }
+  return count;
+}
+
+}  // namespace
+
+void Keeper::spawn(wire::WarmUp warm_up) {
+  ++spawns_under_way_;
+  wire::Spawn message;
+  message.warm_up = warm_up;
+  if (!sys::send_all(channel_.get(), wire::framed(message))) fail("the slot's keeper has ended");
+}
+
+void Keeper::reap() {
+  ++reaps_under_way_;
+  spare_.reset();
+  if (!sys::send_all(channel_.get(), wire::framed(wire::Reap{}))) fail("the slot's keeper has ended");
+}
+
+void Keeper::pump() {
+  while (!failure_) {
+    const sys::Received received = sys::receive(channel_.get(), reader_.buffer(), &fds_, false);
+    while (const auto frame = reader_.next()) handle(*frame);
+    if (!reader_.error().empty()) return fail(reader_.error());
+    if (received == sys::Received::kEnd) return fail("the slot's keeper has ended");
+    if (received == sys::Received::kWouldBlock) return;
+  }
+}
+
+void Keeper::handle(const wire::Frame& frame) {
+  if (auto ready = wire::message_in<wire::KeeperReady>(frame)) {
+    ready_ = std::move(*ready);
+    if (!ready_.failure.empty()) fail(ready_.failure);
+  } else if (const auto reaped = wire::message_in<wire::Reaped>(frame)) {
+    --reaps_under_way_;
+    reaped_ = *reaped;
+  } else if (const auto spawned = wire::message_in<wire::Spawned>(frame)) {
+    --spawns_under_way_;
+    if (spawned->pid == 0) {
+      std::string why = "a child could not be forked";
+      if (spawned->stage) why.append(" (stage ").append(policy::stage_name(*spawned->stage)).append(")");
+      return fail(why + ": " + std::strerror(spawned->error_number));
+    }
+    const size_t count = fds_.size();
+    if (count != kFdsAlways && count != kFdsWithPidfd && count != kFdsWithProc)
+      return fail("the slot's keeper sent " + std::to_string(count) + " descriptors");
+    Spare spare;
+    spare.pid = spawned->pid;
+    sys::UniqueFd* const into[] = {&spare.channel, &spare.out,   &spare.err,      &spare.work,
+                                   &spare.pidfd,   &spare.tasks, &spare.children, &spare.keeper_children};
+    for (size_t i = 0; i < count; ++i) *into[i] = std::move(fds_[i]);
+    fds_.clear();
+    sys::set_nonblocking(spare.out.get());
+    sys::set_nonblocking(spare.err.get());
+    spare_ = std::move(spare);
+  } else {
+    fail("the slot's keeper sent a frame of the wrong kind");
+  }
+}
+
+void Keeper::fail(std::string why) {
+  if (!failure_) failure_ = std::move(why);
+}
+
+bool Keeper::spare_ready() {
+  if (!spare_) return false;
+  pollfd channel{spare_->channel.get(), POLLIN, 0};
+  return ::poll(&channel, 1, 0) > 0;
+}
+
+std::optional<wire::Reaped> Keeper::take_reaped() { return std::exchange(reaped_, std::nullopt); }
+
+bool kill_leader_and_see_it_alone(const Spare& spare) {
+  if (!spare.pidfd || sys::raw::pidfd_send_signal(spare.pidfd.get(), SIGKILL) != 0) return false;
+  if (!spare.keeper_children) return false;
+  // A second thread may have children of its own. "task" has a link for each, and two more.
+  struct stat tasks{};
+  constexpr nlink_t kLinksOfOneThread = 3;
+  if (::fstat(spare.tasks.get(), &tasks) != 0 || tasks.st_nlink > kLinksOfOneThread) return false;
+  // First the leader's own, then the keeper's: what the leader's death moves from the one to the
+  // other between the two looks is seen in the second. The keeper does not reap the leader before it
+  // is told to, so the leader stays the first entry there.
+  pid_t pids[2] = {};
+  const int leaders = read_children(spare.children.get(), pids);
+  if (leaders > 0) return false;
+  const int keepers = read_children(spare.keeper_children.get(), pids);
+  return keepers == 1 && pids[0] == spare.pid;
+}
+
+}  // namespace pyplaypen::supervisor

@@ -1,0 +1,77 @@
+// A slot's keeper as seen from the supervisor, and the child it holds ready.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/sys/unique_fd.h"
+#include "runtime/wire/codec.h"
+
+namespace pyplaypen::supervisor {
+
+// A child that was forked and has served nothing yet, or is serving.
+struct Spare {
+  pid_t pid = 0;
+  sys::UniqueFd channel;
+  sys::UniqueFd out;
+  sys::UniqueFd err;
+  sys::UniqueFd work;             // the workspace
+  sys::UniqueFd pidfd;            // where the kernel has them
+  sys::UniqueFd tasks;            // /proc/<pid>/task
+  sys::UniqueFd children;         // the leader's children file
+  sys::UniqueFd keeper_children;  // the keeper's
+};
+
+// Passive: sends what it is told, keeps what has arrived. Used by one thread at a time: its call's, or
+// under the Sandbox's lock.
+class Keeper {
+ public:
+  Keeper(uint32_t slot, sys::UniqueFd channel) : slot_(slot), channel_(std::move(channel)) {}
+
+  uint32_t slot() const { return slot_; }
+  int channel() const { return channel_.get(); }
+  bool warm = false;  // forked from a zygote with CPython
+
+  // Each asks the keeper and returns at once.
+  void spawn(wire::WarmUp warm_up);
+  void reap();
+
+  // Takes in what has arrived, without waiting.
+  void pump();
+
+  // The keeper is gone, or says it cannot work: its sentence.
+  const std::optional<std::string>& failure() const { return failure_; }
+
+  bool spawning() const { return spawns_under_way_ > 0; }
+  bool reaping() const { return reaps_under_way_ > 0; }
+  bool has_spare() const { return spare_.has_value(); }
+  // The spare says that it is set up (or failed to be); looks at its channel without waiting.
+  bool spare_ready();
+  Spare& spare() { return *spare_; }
+  std::optional<wire::Reaped> take_reaped();
+  const wire::KeeperReady& ready() const { return ready_; }
+
+ private:
+  void handle(const wire::Frame& frame);
+  void fail(std::string why);
+
+  uint32_t slot_;
+  sys::UniqueFd channel_;
+  wire::FrameReader reader_;
+  std::vector<sys::UniqueFd> fds_;
+  wire::KeeperReady ready_;
+  std::optional<std::string> failure_;
+  std::optional<Spare> spare_;
+  std::optional<wire::Reaped> reaped_;
+  int spawns_under_way_ = 0;
+  int reaps_under_way_ = 0;
+};
+
+// No process of the call is alive but its leader, which has been killed. One look at three files of
+// the kernel's; false when it cannot be told. The leader is killed here: from then on it cannot fork.
+bool kill_leader_and_see_it_alone(const Spare& spare);
+
+}  // namespace pyplaypen::supervisor

@@ -1,0 +1,47 @@
+// The zygote as seen from the supervisor: start it, have it start CPython and open keepers, notice
+// its end.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "runtime/sys/unique_fd.h"
+#include "runtime/wire/codec.h"
+
+namespace pyplaypen::supervisor {
+
+// The pyplaypen-zygote executable that belongs to this library. Throws Refused naming where it looked.
+std::filesystem::path find_zygote(const std::filesystem::path& wanted);
+
+// Used under its owner's lock. Destroying it ends the zygote, its keepers and all their calls: it
+// sees the end of its channel.
+class ZygoteProcess {
+ public:
+  // Starts `executable` with an empty environment, no descriptor but the channel, and signals as new
+  // processes have them. It is no child of this process (it would raise SIGCHLD here). Throws.
+  ZygoteProcess(const std::filesystem::path& executable, const wire::Setup& setup);
+
+  // Has it start CPython; waits, an hour of imports is not too long. Throws ExtensionError, Refused.
+  wire::Ready start_python(const wire::StartPython& as);
+
+  // Has it open a keeper; the returned channel is the supervisor's end, KeeperReady comes first.
+  // Throws sys::Error when the zygote is gone.
+  sys::UniqueFd open_keeper(const wire::OpenKeeper& slot);
+
+  // False once the zygote has ended. Does not wait.
+  bool alive();
+
+  // Waits until the zygote has ended what killed keepers left behind. False when it is gone itself.
+  bool wait_for_orphans();
+
+ private:
+  template <typename Message>
+  std::optional<Message> receive();
+
+  sys::UniqueFd channel_;
+  wire::FrameReader reader_;
+};
+
+}  // namespace pyplaypen::supervisor

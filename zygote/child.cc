@@ -1,0 +1,210 @@
+#include "zygote/child.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <vector>
+
+#include "pyplaypen/privilege.h"
+#include "runtime/jail/landlock.h"
+#include "runtime/policy/stage.h"
+#include "runtime/sys/channel.h"
+#include "runtime/sys/raw.h"
+#include "runtime/wire/codec.h"
+
+namespace pyplaypen::zygote {
+namespace {
+
+using policy::Stage;
+
+// Above anything that user code closes by habit (os.closerange(3, 256)), and above its open_files
+// limit, which bars new descriptors only.
+constexpr int kChannelFd = 1000;
+
+// ---- The steps. Each: 0 or errno. Runs in: child, one thread, before any user code. ----
+
+int start_session(const ChildPlan&) noexcept { return ::setsid() < 0 ? errno : 0; }
+
+int set_stdio(const ChildPlan& plan) noexcept {
+  if (::dup2(plan.null_device, STDIN_FILENO) < 0 || ::dup2(plan.stdout_pipe, STDOUT_FILENO) < 0 ||
+      ::dup2(plan.stderr_pipe, STDERR_FILENO) < 0)
+    return errno;
+  return ::dup3(plan.channel, kChannelFd, O_CLOEXEC) < 0 ? errno : 0;
+}
+
+int enter_directory(const ChildPlan& plan) noexcept { return ::fchdir(plan.work) != 0 ? errno : 0; }
+
+int drop_identity(const ChildPlan& plan) noexcept {
+  if (plan.drop_to) {
+    const int error = drop_root_privileges(plan.drop_to->uid, plan.drop_to->gid);
+    if (error != 0) return error;
+  } else if (sys::raw::capset_none() != 0) {  // those of a user namespace of our own
+    return errno;
+  }
+  // The change of identity made /proc/self root's; code that runs as an ordinary user expects to
+  // read its own. What could read us by this is in our own Landlock domain, or us.
+  return ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0 ? errno : 0;
+}
+
+int forbid_new_privileges(const ChildPlan&) noexcept {
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ? errno : 0;
+}
+
+int enter_landlock(const ChildPlan& plan) noexcept {
+  return plan.ruleset < 0 ? 0 : jail::restrict_self(plan.ruleset);
+}
+
+int close_others(const ChildPlan&) noexcept {
+  if (sys::raw::close_range(3, kChannelFd - 1, 0) == 0 &&
+      sys::raw::close_range(kChannelFd + 1, ~0U, 0) == 0)
+    return 0;
+  if (errno != ENOSYS) return errno;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return errno;
+  for (rlim_t fd = 3; fd < limit.rlim_cur; ++fd)
+    if (fd != kChannelFd) ::close(static_cast<int>(fd));
+  return 0;
+}
+
+int reset_signals(const ChildPlan&) noexcept {
+  struct sigaction by_default{};
+  by_default.sa_handler = SIG_DFL;
+  ::sigaction(SIGCHLD, &by_default, nullptr);
+  sigset_t none;
+  ::sigemptyset(&none);
+  return ::sigprocmask(SIG_SETMASK, &none, nullptr) != 0 ? errno : 0;
+}
+
+struct Step {
+  Stage stage;
+  int (*run)(const ChildPlan&) noexcept;
+};
+
+constexpr Step kSteps[] = {
+    {Stage::kSession, start_session},
+    {Stage::kStdio, set_stdio},
+    {Stage::kDirectory, enter_directory},       // before kIdentity: root may enter, whoever owns the way
+    // Stage::kNamespaces: those of the slot were entered by its keeper.
+    {Stage::kIdentity, drop_identity},          // before kNoNewPrivs would not matter; before kLandlock
+    {Stage::kNoNewPrivs, forbid_new_privileges},  // landlock_restrict_self asks for it
+    {Stage::kLandlock, enter_landlock},
+    {Stage::kDescriptors, close_others},        // after kLandlock, which needs its ruleset
+    {Stage::kSignals, reset_signals},
+};
+
+// ---- The request's own limits. ----
+
+constexpr long kNanosecondsInASecond = 1'000'000'000;
+
+// RLIMIT_CPU counts whole seconds; a fraction gets a timer of this process's CPU clock. User code
+// that finds and deletes it still has the rlimit above.
+int limit_cpu_fraction(double seconds) {
+  if (seconds == std::floor(seconds)) return 0;
+  timespec used{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  sigevent event{};
+  event.sigev_notify = SIGEV_SIGNAL;
+  event.sigev_signo = SIGKILL;
+  timer_t timer{};
+  if (::timer_create(CLOCK_PROCESS_CPUTIME_ID, &event, &timer) != 0) return errno;
+  const double end = seconds + static_cast<double>(used.tv_sec) +
+                     static_cast<double>(used.tv_nsec) / static_cast<double>(kNanosecondsInASecond);
+  itimerspec when{};
+  when.it_value.tv_sec = static_cast<time_t>(end);
+  when.it_value.tv_nsec = static_cast<long>((end - std::floor(end)) * kNanosecondsInASecond);
+  return ::timer_settime(timer, TIMER_ABSTIME, &when, nullptr) != 0 ? errno : 0;
+}
+
+int apply_limits(const ChildPlan& plan, const Limits& limits) {
+  ResourceLimits resource;
+  resource.cpu_seconds = static_cast<uint64_t>(std::ceil(limits.cpu_seconds));
+  resource.memory_bytes = plan.mapped_bytes + limits.memory_bytes;
+  if (plan.drop_to || plan.count_keeper)
+    resource.process_count = limits.process_count + (plan.count_keeper ? 1 : 0);
+  resource.open_files = limits.open_files;
+  resource.file_bytes = limits.file_bytes + 1;
+  const int error = apply_resource_limits(resource);
+  return error != 0 ? error : limit_cpu_fraction(limits.cpu_seconds);
+}
+
+// ---- Talking to the supervisor. ----
+
+[[noreturn]] void report_set_up_failure(Stage stage, int error, std::string_view why = {}) {
+  wire::SpareReady ready;
+  ready.failed_stage = stage;
+  ready.error_number = error;
+  ready.failure = why;
+  sys::send_all(kChannelFd, wire::framed(ready));
+  ::_exit(1);
+}
+
+struct Received {
+  wire::Request request;
+  sys::UniqueFd stdin_file;
+};
+
+Received receive_request_or_exit() {
+  wire::FrameReader reader;
+  std::vector<sys::UniqueFd> fds;
+  for (;;) {
+    if (const auto frame = reader.next()) {
+      auto request = wire::message_in<wire::Request>(*frame);
+      if (!request) ::_exit(1);
+      return {std::move(*request), fds.empty() ? sys::UniqueFd() : std::move(fds.front())};
+    }
+    if (!reader.error().empty() ||
+        sys::receive(kChannelFd, reader.buffer(), &fds, true) == sys::Received::kEnd)
+      ::_exit(0);  // nobody asks any more
+  }
+}
+
+uint64_t microseconds(const timeval& time) {
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000 + static_cast<uint64_t>(time.tv_usec);
+}
+
+wire::Report with_usage(wire::Report report) {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  report.cpu_microseconds = microseconds(usage.ru_utime) + microseconds(usage.ru_stime);
+  report.max_rss_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+  return report;
+}
+
+}  // namespace
+
+void run_child(const ChildPlan& plan) {
+  // A failing step before kStdio has to report on the channel's old number.
+  if (::dup3(plan.channel, kChannelFd, O_CLOEXEC) < 0) ::_exit(1);
+  for (const Step& step : kSteps)
+    if (const int error = step.run(plan); error != 0) report_set_up_failure(step.stage, error);
+
+  python::after_fork(*plan.interpreter);
+  if (plan.warm_up == wire::WarmUp::kYes) python::warm_up(*plan.interpreter);
+  python::make_unique(*plan.interpreter);  // random state: after the warm-up drew from it
+  sys::send_all(kChannelFd, wire::framed(wire::SpareReady{}));
+
+  Received received = receive_request_or_exit();
+  wire::Request& request = received.request;
+  if (received.stdin_file) ::dup2(received.stdin_file.get(), STDIN_FILENO);
+  received.stdin_file.reset();
+  if (request.environment)
+    for (const auto& [name, value] : plan.private_environment) request.environment->emplace(name, value);
+
+  wire::Report report;
+  if (const int error = apply_limits(plan, request.limits); error != 0) {
+    report.status = wire::ReportStatus::kInternal;
+    report.message = "limits could not be applied: " + std::string(std::strerror(error));
+  } else {
+    report = python::run_call(*plan.interpreter, request, plan.workspace);
+  }
+  sys::send_all(kChannelFd, wire::framed(with_usage(std::move(report))));
+  ::_exit(0);
+}
+
+}  // namespace pyplaypen::zygote

@@ -1,0 +1,213 @@
+#include "zygote/interpreter.h"
+
+#include <Python.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "runtime/sys/channel.h"
+#include "runtime/sys/error.h"
+#include "runtime/sys/proc.h"
+#include "runtime/sys/raw.h"
+
+namespace pyplaypen::zygote {
+namespace {
+
+constexpr char kDefaultPython[] = PYPLAYPEN_PYTHON_EXECUTABLE;
+constexpr char kOwnVersion[] = PY_VERSION;
+
+std::string minor_version(std::string_view version) {
+  return std::string(version.substr(0, version.find('.', version.find('.') + 1)));
+}
+
+// What an interpreter says of its own version; throws std::runtime_error with a sentence.
+std::string version_of(const std::string& python) {
+  auto [read_end, write_end] = sys::pipe_pair();
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, write_end.get(), STDOUT_FILENO);
+  char program[] = "import sys; print('%d.%d.%d' % sys.version_info[:3])";
+  std::string name = python;
+  char flag_isolated[] = "-I";
+  char flag_code[] = "-c";
+  char* const argv[] = {name.data(), flag_isolated, flag_code, program, nullptr};
+  char* const empty[] = {nullptr};
+  pid_t pid = 0;
+  const int error = ::posix_spawn(&pid, python.c_str(), &actions, nullptr, argv, empty);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (error != 0)
+    throw std::runtime_error("python '" + python + "' cannot be started: " + std::strerror(error) +
+                             "; name an interpreter or a virtual environment");
+  write_end.reset();
+  std::string output;
+  while (sys::read_pipe(read_end.get(), output, 256) == sys::Received::kBytes) {
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  while (!output.empty() && output.back() == '\n') output.pop_back();
+  if (status != 0 || output.empty())
+    throw std::runtime_error("'" + python + "' does not answer as a Python interpreter does");
+  return output;
+}
+
+// The interpreter that sys.executable will name. A virtual environment may be named by its folder.
+std::string choose_python(const wire::Setup& setup) {
+  if (setup.python.empty()) return kDefaultPython;
+  std::string python = setup.python;
+  struct stat info{};
+  if (::stat(python.c_str(), &info) != 0)
+    throw std::runtime_error("python '" + python + "' is not there: " + std::strerror(errno));
+  if (S_ISDIR(info.st_mode)) python += "/bin/python3";
+  const std::string version = version_of(python);
+  if (minor_version(version) != minor_version(kOwnVersion))
+    throw std::runtime_error("'" + python + "' is Python " + version + ", but this build embeds " +
+                             kOwnVersion + "; only packages for Python " +
+                             minor_version(kOwnVersion) + " can be imported");
+  return python;
+}
+
+void set_environment(const wire::Environment& environment) {
+  ::clearenv();
+  for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
+}
+
+// The standard streams that CPython builds on must not look like files that can seek: calls will
+// have pipes there. /dev/null follows once they are built.
+void put_pipes_on_stdio() {
+  auto [read_end, write_end] = sys::pipe_pair();
+  ::dup2(read_end.get(), STDIN_FILENO);
+  ::dup2(write_end.get(), STDOUT_FILENO);
+  ::dup2(write_end.get(), STDERR_FILENO);
+}
+
+void put_null_on_stdio() {
+  const sys::UniqueFd null(sys::check(::open("/dev/null", O_RDWR | O_CLOEXEC), "open", "/dev/null"));
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null.get(), fd);
+}
+
+std::string status_text(const PyStatus& status) {
+  return std::string("CPython does not start: ") + (status.err_msg != nullptr ? status.err_msg : "?");
+}
+
+// Empty, or why not.
+std::string initialize(const std::string& python) {
+  PyPreConfig preconfig;
+  PyPreConfig_InitPythonConfig(&preconfig);
+  preconfig.utf8_mode = 1;
+  preconfig.use_environment = 1;
+  PyStatus status = Py_PreInitialize(&preconfig);
+  if (PyStatus_Exception(status)) return status_text(status);
+
+  PyConfig config;
+  PyConfig_InitPythonConfig(&config);
+  config.install_signal_handlers = 1;
+  config.parse_argv = 0;
+  config.safe_path = 1;  // no current directory in front of the standard library
+  const auto set = [&](wchar_t** field, const char* value) {
+    if (!PyStatus_Exception(status)) status = PyConfig_SetBytesString(&config, field, value);
+  };
+  set(&config.program_name, python.c_str());
+  set(&config.executable, python.c_str());
+  set(&config.stdio_encoding, "utf-8");
+  set(&config.stdio_errors, "backslashreplace");
+  if (!PyStatus_Exception(status)) status = Py_InitializeFromConfig(&config);
+  PyConfig_Clear(&config);
+  return PyStatus_Exception(status) ? status_text(status) : "";
+}
+
+std::string fetch_python_error() {
+  const std::string text = python::pending_error_text();
+  return text.empty() ? "unknown error" : text;
+}
+
+// Files made and modules read while this lives are the calls' user's.
+class ImportIdentity {
+ public:
+  ImportIdentity(std::optional<uid_t> uid, std::optional<gid_t> gid) : on_(uid.has_value()) {
+    if (!on_) return;
+    sys::check(sys::raw::setgroups(0, nullptr), "setgroups");
+    sys::check(sys::raw::setresgid(static_cast<gid_t>(-1), *gid, static_cast<gid_t>(-1)), "setresgid");
+    sys::check(sys::raw::setresuid(static_cast<uid_t>(-1), *uid, static_cast<uid_t>(-1)), "setresuid");
+  }
+  ~ImportIdentity() {
+    if (!on_) return;
+    (void)sys::raw::setresuid(static_cast<uid_t>(-1), 0, static_cast<uid_t>(-1));
+    (void)sys::raw::setresgid(static_cast<gid_t>(-1), 0, static_cast<gid_t>(-1));
+  }
+  ImportIdentity(const ImportIdentity&) = delete;
+  ImportIdentity& operator=(const ImportIdentity&) = delete;
+
+ private:
+  bool on_;
+};
+
+// The path that the user of the calls cannot pass, or nothing.
+std::optional<std::string> barred_path(const std::string& path) {
+  for (size_t slash = 1; slash != std::string::npos;) {
+    slash = path.find('/', slash + 1);
+    const std::string part = path.substr(0, slash);
+    if (::faccessat(AT_FDCWD, part.c_str(), X_OK, AT_EACCESS) != 0) return part;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+wire::Ready start_python(const wire::Setup& setup, std::optional<uid_t> import_as,
+                         std::optional<gid_t> import_gid, python::Interpreter& interpreter) {
+  wire::Ready ready;
+  ready.python_version = kOwnVersion;
+  try {
+    wire::Environment environment = setup.environment;
+    const std::string home = setup.base_directory + "/import";
+    if (::mkdir(home.c_str(), 0700) != 0 && errno != EEXIST) sys::throw_errno("mkdir", home);
+    if (import_as) sys::check(::chown(home.c_str(), *import_as, *import_gid), "chown", home);
+    for (const char* name : {"HOME", "TMPDIR", "XDG_CACHE_HOME", "MPLCONFIGDIR"})
+      environment.emplace(name, home);
+    environment.emplace("MPLBACKEND", "Agg");
+    set_environment(environment);
+    const std::string python = choose_python(setup);
+    const ImportIdentity identity(import_as, import_gid);
+    if (const auto barred = barred_path(python)) {
+      ready.failure = "the interpreter " + python + " cannot be used by the user that calls run as (UID " +
+                      std::to_string(::geteuid()) + "): no way through " + *barred +
+                      "; choose one that every user can read, such as /usr/bin/python3";
+      return ready;
+    }
+    put_pipes_on_stdio();
+    ready.failure = initialize(python);
+    put_null_on_stdio();
+    if (!ready.failure.empty()) return ready;
+    if (!python::capture(setup.package_directory, interpreter)) {
+      ready.failure = "CPython misses a module of its own standard library: " + fetch_python_error();
+      return ready;
+    }
+    ready.extension_failed = true;
+    if (!python::import_modules(setup.preload) ||
+        !python::import_function(setup.globals_provider, interpreter.globals_provider) ||
+        !python::import_function(setup.type_projector, interpreter.type_projector)) {
+      ready.failure = fetch_python_error();
+      return ready;
+    }
+    if (const int threads = sys::thread_count(); threads != 1) {
+      ready.failure = "importing started " + std::to_string(threads - 1) +
+                      " thread(s); a process with threads cannot be forked safely. Preload fewer "
+                      "modules, or have them start their threads at first use";
+      return ready;
+    }
+    ready.extension_failed = false;
+    python::freeze();
+  } catch (const std::exception& error) {
+    ready.failure = error.what();
+  }
+  return ready;
+}
+
+}  // namespace pyplaypen::zygote

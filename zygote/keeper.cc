@@ -1,0 +1,255 @@
+#include "zygote/keeper.h"
+
+#include <Python.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+
+#include "runtime/jail/landlock.h"
+#include "runtime/policy/features.h"
+#include "runtime/sys/channel.h"
+#include "runtime/sys/error.h"
+#include "runtime/sys/proc.h"
+#include "runtime/sys/raw.h"
+#include "runtime/sys/tree.h"
+#include "runtime/wire/codec.h"
+#include "zygote/child.h"
+#include "zygote/place.h"
+
+namespace pyplaypen::zygote {
+namespace {
+
+constexpr int kAbiWithScopes = 6;  // man 7 landlock
+
+uint64_t microseconds(const timeval& time) {
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000 + static_cast<uint64_t>(time.tv_usec);
+}
+
+std::optional<Owner> owner_of(const wire::OpenKeeper& slot) {
+  if (!slot.uid) return std::nullopt;
+  return Owner{*slot.uid, slot.gid.value_or(*slot.uid)};
+}
+
+class Keeper {
+ public:
+  explicit Keeper(const KeeperPlan& plan)
+      : plan_(plan),
+        place_(plan_.setup.base_directory, std::to_string(plan_.slot.slot), owner_of(plan_.slot)) {
+    null_device_.reset(sys::check(::open("/dev/null", O_RDWR | O_CLOEXEC), "open", "/dev/null"));
+    become_reaper();
+    enter_own_domain();
+    build_child_ruleset();
+    private_environment_ = {{"HOME", place_.home()},
+                            {"TMPDIR", place_.tmp()},
+                            {"XDG_CACHE_HOME", place_.home()},
+                            {"MPLCONFIGDIR", place_.home()},
+                            {"MPLBACKEND", "Agg"},
+                            {"USER", "sandbox"},
+                            {"LOGNAME", "sandbox"}};
+    if (plan_.interpreter != nullptr) {
+      wire::Environment environment = plan_.setup.environment;
+      for (const auto& [name, value] : private_environment_) environment.emplace(name, value);
+      python::set_environment(*plan_.interpreter, environment);
+      mapped_bytes_ = sys::mapped_bytes();
+    }
+  }
+
+  void run() {
+    wire::KeeperReady ready;
+    ready.scoped = reach_ == sys::KillAll::kReachesDescendantsOnly;
+    ready.user_namespace = plan_.user_namespace;
+    ready.workspace = place_.work();
+    send(wire::framed(ready));
+    while (wait_for_event()) {
+    }
+    sys::end_tree(leader_, reach_);
+    place_.remove();
+  }
+
+ private:
+  // Orphans of the calls become our children; their ends are read from a descriptor.
+  void become_reaper() {
+    ::setsid();
+    sys::check(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl", "PR_SET_CHILD_SUBREAPER");
+    // Calls of the same user may neither trace us nor read our memory.
+    ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    sigset_t set;
+    ::sigemptyset(&set);
+    ::sigaddset(&set, SIGCHLD);
+    sys::check(::sigprocmask(SIG_BLOCK, &set, nullptr), "sigprocmask");
+    child_ended_.reset(
+        sys::check(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd"));
+  }
+
+  // With a signal scope, kill(-1) reaches the calls, which inherit the domain, and nothing else.
+  void enter_own_domain() {
+    if (policy::features().landlock_abi < kAbiWithScopes) return;
+    sys::check(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl", "PR_SET_NO_NEW_PRIVS");
+    LandlockRuleset own;
+    own.scope_signals = true;
+    own.scope_abstract_sockets = true;
+    const sys::UniqueFd ruleset = jail::build_ruleset(own, policy::features().landlock_abi);
+    if (const int error = jail::restrict_self(ruleset.get()); error != 0)
+      throw sys::Error(error, "landlock_restrict_self");
+    reach_ = sys::KillAll::kReachesDescendantsOnly;
+  }
+
+  // A second domain, inside ours, for each call: it cannot signal or trace its keeper either.
+  void build_child_ruleset() {
+    LandlockRuleset child;
+    if (plan_.setup.confine_writes)
+      child.write_paths = {place_.path(), "/dev/null"};
+    child.scope_signals = reach_ == sys::KillAll::kReachesDescendantsOnly;
+    child.scope_abstract_sockets = child.scope_signals;
+    child_ruleset_ = jail::build_ruleset(child, policy::features().landlock_abi);
+  }
+
+  // False when the supervisor or the zygote is gone.
+  bool wait_for_event() {
+    std::array<pollfd, 3> events = {{{plan_.channel.get(), POLLIN, 0},
+                                     {plan_.zygote_alive.get(), POLLIN, 0},
+                                     {child_ended_.get(), POLLIN, 0}}};
+    const bool idle_work = place_.has_trash() && leader_ready_;
+    const int ready = sys::retry_eintr(
+        [&] { return ::poll(events.data(), events.size(), idle_work ? 0 : -1); });
+    sys::check(ready, "poll");
+    if (ready == 0) {
+      place_.empty_trash([&] { return ::poll(events.data(), events.size(), 0) > 0; });
+      return true;
+    }
+    if (events[1].revents != 0) return false;
+    if (events[2].revents != 0) {
+      signalfd_siginfo ignored;
+      while (::read(child_ended_.get(), &ignored, sizeof ignored) > 0) {
+      }
+      sys::reap_orphans(leader_);
+    }
+    return events[0].revents == 0 || serve();
+  }
+
+  bool serve() {
+    if (sys::receive(plan_.channel.get(), reader_.buffer(), &fds_, false) == sys::Received::kEnd)
+      return false;
+    while (const auto frame = reader_.next()) {
+      if (const auto spawn = wire::message_in<wire::Spawn>(*frame)) {
+        spawn_child(*spawn);
+      } else if (wire::message_in<wire::Reap>(*frame)) {
+        reap();
+      } else {
+        return false;  // not our supervisor
+      }
+    }
+    return reader_.error().empty();
+  }
+
+  void spawn_child(const wire::Spawn& spawn) {
+    wire::Spawned spawned;
+    try {
+      place_.prepare();
+      auto [ours, theirs] = sys::socket_pair();
+      auto [out_read, out_write] = sys::pipe_pair();
+      auto [err_read, err_write] = sys::pipe_pair();
+      ChildPlan child;
+      child.channel = theirs.get();
+      child.null_device = null_device_.get();
+      child.stdout_pipe = out_write.get();
+      child.stderr_pipe = err_write.get();
+      child.work = place_.work_fd();
+      child.ruleset = child_ruleset_.get();
+      child.drop_to = owner_of(plan_.slot);
+      child.count_keeper = plan_.user_namespace;
+      child.mapped_bytes = mapped_bytes_;
+      child.interpreter = plan_.interpreter;
+      child.warm_up = spawn.warm_up;
+      child.workspace = place_.work();
+      child.private_environment = private_environment_;
+
+      PyOS_BeforeFork();
+      const pid_t pid = ::fork();
+      const int fork_error = errno;
+      if (pid == 0) run_child(child);
+      PyOS_AfterFork_Parent();
+      if (pid < 0) throw sys::Error(fork_error, "fork");
+      leader_ = pid;
+      leader_ready_ = true;
+      announce(pid, ours, out_read, err_read);
+    } catch (const sys::Error& error) {
+      spawned.error_number = error.code().value();
+      send(wire::framed(spawned));
+    }
+  }
+
+  void announce(pid_t pid, const sys::UniqueFd& channel, const sys::UniqueFd& out,
+                const sys::UniqueFd& err) {
+    wire::Spawned spawned;
+    spawned.pid = pid;
+    const sys::UniqueFd work = place_.open_work();
+    const sys::UniqueFd pidfd(sys::raw::pidfd_open(pid, 0));
+    const std::string task = "/proc/" + std::to_string(pid) + "/task";
+    const sys::UniqueFd tasks(::open(task.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const std::string file = task + "/" + std::to_string(pid) + "/children";
+    const sys::UniqueFd children(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    const sys::UniqueFd own_children(::open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC));
+    std::vector<int> fds = {channel.get(), out.get(), err.get(), work.get()};
+    if (pidfd) {
+      fds.push_back(pidfd.get());
+      if (tasks && children && own_children)
+        fds.insert(fds.end(), {tasks.get(), children.get(), own_children.get()});
+    }
+    if (!sys::send_all(plan_.channel.get(), wire::framed(spawned), fds)) leader_ready_ = false;
+  }
+
+  void reap() {
+    const sys::TreeEnd end = sys::end_tree(leader_, reach_);
+    leader_ = 0;
+    leader_ready_ = false;
+    wire::Reaped reaped;
+    reaped.wait_status = end.leader_status;
+    reaped.cpu_microseconds =
+        microseconds(end.leader_usage.ru_utime) + microseconds(end.leader_usage.ru_stime);
+    reaped.max_rss_bytes = static_cast<uint64_t>(end.leader_usage.ru_maxrss) * 1024;
+    reaped.processes = end.processes;
+    send(wire::framed(reaped));
+  }
+
+  void send(const std::string& frame) {
+    // A supervisor that is gone shows as the end of the channel in the next poll.
+    (void)sys::send_all(plan_.channel.get(), frame);
+  }
+
+  const KeeperPlan& plan_;
+  Place place_;
+  sys::UniqueFd null_device_;
+  sys::UniqueFd child_ended_;
+  sys::UniqueFd child_ruleset_;
+  sys::KillAll reach_ = sys::KillAll::kReachesOthers;
+  wire::Environment private_environment_;
+  uint64_t mapped_bytes_ = 0;
+  wire::FrameReader reader_;
+  std::vector<sys::UniqueFd> fds_;
+  pid_t leader_ = 0;
+  bool leader_ready_ = false;
+};
+
+}  // namespace
+
+void keep(const KeeperPlan& plan) {
+  try {
+    Keeper(plan).run();
+  } catch (const std::exception& error) {
+    wire::KeeperReady failed;
+    failed.failure = error.what();
+    (void)sys::send_all(plan.channel.get(), wire::framed(failed));  // its end tells as much
+    ::_exit(1);
+  }
+  ::_exit(0);
+}
+
+}  // namespace pyplaypen::zygote

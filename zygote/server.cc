@@ -1,0 +1,227 @@
+#include "zygote/server.h"
+
+#include <Python.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <deque>
+#include <set>
+#include <string>
+
+#include "runtime/policy/features.h"
+#include "runtime/sys/channel.h"
+#include "runtime/sys/error.h"
+#include "runtime/sys/proc.h"
+#include "runtime/sys/raw.h"
+#include "runtime/sys/remove_tree.h"
+#include "runtime/sys/tree.h"
+#include "runtime/wire/codec.h"
+#include "zygote/interpreter.h"
+#include "zygote/keeper.h"
+
+namespace pyplaypen::zygote {
+namespace {
+
+// How long keepers get to end their calls and remove their directories after the host has gone.
+// Only a call in an uninterruptible sleep needs more than a few ms.
+constexpr int kFarewellMilliseconds = 10'000;
+
+bool write_file(const std::string& path, const std::string& text) {
+  const sys::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  return fd && ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+}
+
+class Server {
+ public:
+  explicit Server(sys::UniqueFd channel) : channel_(std::move(channel)) {
+    sigset_t set;
+    ::sigemptyset(&set);
+    ::sigaddset(&set, SIGCHLD);
+    sys::check(::sigprocmask(SIG_BLOCK, &set, nullptr), "sigprocmask");
+    child_ended_.reset(
+        sys::check(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd"));
+    // The orphans of a keeper that was killed become ours, to be ended.
+    sys::check(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl", "PR_SET_CHILD_SUBREAPER");
+    std::tie(keepers_watch_us_, we_live_) = sys::pipe_pair();
+  }
+
+  void run() {
+    while (wait_for_event()) {
+    }
+    farewell();
+  }
+
+ private:
+  bool wait_for_event() {
+    std::array<pollfd, 3> events = {
+        {{channel_.get(), POLLIN, 0}, {host_.get(), POLLIN, 0}, {child_ended_.get(), POLLIN, 0}}};
+    sys::check(sys::retry_eintr([&] { return ::poll(events.data(), events.size(), -1); }), "poll");
+    if (events[2].revents != 0) reap();
+    if (events[1].revents != 0) return false;
+    return events[0].revents == 0 || serve_supervisor();
+  }
+
+  bool serve_supervisor() {
+    if (sys::receive(channel_.get(), reader_.buffer(), &fds_, false) == sys::Received::kEnd)
+      return false;
+    while (const auto frame = reader_.next()) {
+      if (auto setup = wire::message_in<wire::Setup>(*frame)) {
+        setup_ = std::move(*setup);
+        // A forked copy of the host may hold the channel open after the host's death; its pidfd may
+        // not be fooled. Where pidfds are missing, the end of the channel has to do.
+        host_.reset(sys::raw::pidfd_open(setup_.host_pid, 0));
+      } else if (const auto who = wire::message_in<wire::StartPython>(*frame)) {
+        const wire::Ready ready = start_python(setup_, who->uid, who->gid, interpreter_);
+        warm_ = ready.failure.empty();
+        if (!sys::send_all(channel_.get(), wire::framed(ready))) return false;
+      } else if (const auto slot = wire::message_in<wire::OpenKeeper>(*frame)) {
+        if (fds_.empty()) return false;
+        open_keeper(*slot, std::move(fds_.front()));
+        fds_.erase(fds_.begin());
+      } else if (wire::message_in<wire::Reap>(*frame)) {
+        reap();
+        end_orphans();
+        if (!sys::send_all(channel_.get(), wire::framed(wire::Reaped{}))) return false;
+      } else {
+        return false;  // not our supervisor
+      }
+    }
+    return reader_.error().empty();
+  }
+
+  void open_keeper(const wire::OpenKeeper& slot, sys::UniqueFd channel) {
+    const bool want_namespace = !slot.uid && policy::features().user_namespace;
+    auto [unshared_read, unshared_write] = sys::pipe_pair();
+    auto [mapped_read, mapped_write] = sys::pipe_pair();
+    if (warm_) PyOS_BeforeFork();
+    const pid_t pid = ::fork();
+    const int error = errno;
+    if (pid == 0) {
+      if (warm_) PyOS_AfterFork_Child();
+      unshared_read.reset();
+      mapped_write.reset();
+      KeeperPlan plan{setup_, slot, std::move(channel), std::move(keepers_watch_us_),
+                      warm_ ? &interpreter_ : nullptr, false};
+      if (want_namespace)
+        plan.user_namespace = unshare_user(std::move(unshared_write), std::move(mapped_read));
+      become_keeper();
+      keep(plan);
+    }
+    if (warm_) PyOS_AfterFork_Parent();
+    if (pid < 0) {
+      wire::KeeperReady failed;
+      failed.failure = sys::Error(error, "fork").what();
+      (void)sys::send_all(channel.get(), wire::framed(failed));  // its end tells as much
+      return;
+    }
+    keepers_.insert(pid);
+    unshared_write.reset();
+    mapped_read.reset();
+    if (want_namespace) map_user(pid, unshared_read.get(), mapped_write.get());
+  }
+
+  // Runs in: keeper. The zygote writes the maps (some kernels refuse a process its own).
+  static bool unshare_user(sys::UniqueFd unshared, sys::UniqueFd mapped) {
+    if (::unshare(CLONE_NEWUSER) != 0) return false;
+    char byte = 1;
+    if (::write(unshared.get(), &byte, 1) != 1) return false;
+    unshared.reset();
+    return ::read(mapped.get(), &byte, 1) == 1 && byte == 1;
+  }
+
+  // Runs in: zygote. Our own UID and GID, as themselves: files look as they did, and nothing is root.
+  static void map_user(pid_t pid, int unshared, int mapped) {
+    char byte = 0;
+    if (sys::retry_eintr([&] { return ::read(unshared, &byte, 1); }) != 1) return;
+    const std::string process = "/proc/" + std::to_string(pid);
+    const std::string uid = std::to_string(::geteuid());
+    const std::string gid = std::to_string(::getegid());
+    byte = write_file(process + "/uid_map", uid + " " + uid + " 1\n") &&
+                   write_file(process + "/setgroups", "deny") &&
+                   write_file(process + "/gid_map", gid + " " + gid + " 1\n")
+               ? 1
+               : 0;
+    (void)!::write(mapped, &byte, 1);  // a keeper that is gone shows elsewhere
+  }
+
+  // Runs in: keeper. Nothing of the zygote's own stays open there.
+  void become_keeper() {
+    channel_.reset();
+    host_.reset();
+    child_ended_.reset();
+    we_live_.reset();
+    fds_.clear();
+  }
+
+  void reap() {
+    signalfd_siginfo ignored;
+    while (::read(child_ended_.get(), &ignored, sizeof ignored) > 0) {
+    }
+    for (;;) {
+      int status = 0;
+      const pid_t pid = ::waitpid(-1, &status, WNOHANG | __WALL);
+      if (pid <= 0) return;
+      if (keepers_.erase(pid) > 0) end_orphans();
+    }
+  }
+
+  // What a keeper that was killed has left behind: our children that are not keepers, to the last.
+  void end_orphans() {
+    for (bool found = true; found;) {
+      found = false;
+      for (const pid_t pid : sys::children()) {
+        if (keepers_.contains(pid)) continue;
+        found = true;
+        ::kill(pid, SIGKILL);
+        ::waitpid(pid, nullptr, __WALL);
+      }
+    }
+  }
+
+  void farewell() {
+    we_live_.reset();  // every keeper sees the end of it
+    while (!keepers_.empty()) {
+      pollfd ended{child_ended_.get(), POLLIN, 0};
+      if (::poll(&ended, 1, kFarewellMilliseconds) <= 0) break;
+      reap();
+    }
+    for (const pid_t pid : keepers_) ::kill(pid, SIGKILL);
+    keepers_.clear();
+    end_orphans();
+    if (!setup_.base_directory.empty()) sys::remove_tree(AT_FDCWD, setup_.base_directory);
+  }
+
+  sys::UniqueFd channel_;
+  sys::UniqueFd host_;
+  sys::UniqueFd child_ended_;
+  sys::UniqueFd keepers_watch_us_;
+  sys::UniqueFd we_live_;
+  wire::FrameReader reader_;
+  std::vector<sys::UniqueFd> fds_;
+  wire::Setup setup_;
+  python::Interpreter interpreter_;
+  bool warm_ = false;
+  std::set<pid_t> keepers_;
+};
+
+}  // namespace
+
+int serve(sys::UniqueFd channel) {
+  try {
+    Server(std::move(channel)).run();
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "pyplaypen-zygote: %s\n", error.what());
+    return 1;
+  }
+}
+
+}  // namespace pyplaypen::zygote
