@@ -24,14 +24,15 @@ struct ResourceLimits {
 
 int apply_resource_limits(const ResourceLimits& limits) noexcept;
 
-// As root: gives up all supplementary groups, then GID, then UID, all three of each, and every
-// capability; checks that root cannot be taken back. Not root: does nothing and returns 0. Changes
-// the calling thread only.
+// As root (one of the three UIDs is 0): gives up all supplementary groups, then GID, then UID, all
+// three of each, and every capability; checks that root cannot be taken back. EINVAL for a uid of 0.
+// Not root: does nothing and returns 0. Changes the calling thread only.
 int drop_root_privileges(uid_t uid, gid_t gid) noexcept;
 
 // Landlock: from here on this thread and its descendants create, change and remove files beneath
-// `paths` only. Sets no_new_privs. ENOSYS or EOPNOTSUPP where the kernel has no Landlock. Call it
-// last: it cannot be undone. chmod, chown, utime and reading are not covered (man 7 landlock).
+// `paths` only. Sets no_new_privs. EOPNOTSUPP where the kernel has no Landlock. Call it last: it
+// cannot be undone. chmod, chown, utime and reading are not covered, nor truncating below ABI 3 (man 7
+// landlock).
 int confine_writes(const char* const* paths, size_t count) noexcept;
 
 }  // namespace pyplaypen
