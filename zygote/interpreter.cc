@@ -47,8 +47,9 @@ std::string version_of(const std::string& python) {
                              "; name an interpreter or a virtual environment");
   write_end.reset();
   std::string output;
-  while (sys::read_pipe(read_end.get(), output, 256) == sys::Received::kBytes) {
-  }
+  char buffer[256];
+  for (std::string_view bytes; sys::read_pipe(read_end.get(), buffer, bytes) == sys::Received::kBytes;)
+    output.append(bytes);
   int status = 0;
   ::waitpid(pid, &status, 0);
   while (!output.empty() && output.back() == '\n') output.pop_back();
