@@ -166,9 +166,10 @@ void Call::Impl::read_channel(Clock::time_point now) {
         if (!ready) return state_.on_bad_frame("the first frame is not that of a child set up");
         if (ready->failed_stage) {
           std::string why("the child could not be set up: stage ");
-          why.append(policy::stage_name(*ready->failed_stage));
+          why.append(policy::stage_name(*ready->failed_stage)).append(": ");
           return state_.on_set_up_failed(
-              why + ": " + std::generic_category().message(ready->error_number));
+              why + (ready->failure.empty() ? std::generic_category().message(ready->error_number)
+                                            : ready->failure));
         }
         set_up_ = true;
         set_up_at_ = now;

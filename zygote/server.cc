@@ -212,7 +212,7 @@ class Server {
   std::vector<sys::UniqueFd> fds_;
   wire::Setup setup_;
   sys::UniqueFd base_lock_;
-  python::Interpreter interpreter_;
+  Interpreter interpreter_;
   bool warm_ = false;
   std::set<pid_t> keepers_;
 };

@@ -38,7 +38,7 @@ UniqueFd open_directory(int parent, const char* name) {
   UniqueFd fd(::openat(parent, name, kFlags));
   if (!fd && errno == EACCES) {
     // Moving a directory, listing it and unlinking in it need all three of its owner's bits.
-    ::fchmodat(parent, name, 0700, 0);
+    (void)!::fchmodat(parent, name, 0700, 0);  // the open tells
     fd.reset(::openat(parent, name, kFlags));
   }
   return fd;
@@ -79,7 +79,7 @@ bool empty_directory(int top, const std::function<bool()>& pause) {
         }
         // A directory that is not empty: up it goes, to be emptied in a later round. The new name
         // must be free, and the moved directory writable (its ".." changes).
-        ::fchmodat(sub.get(), inner.name.c_str(), 0700, 0);
+        (void)!::fchmodat(sub.get(), inner.name.c_str(), 0700, 0);  // the rename tells
         std::string name;
         struct stat taken;
         do {
