@@ -7,6 +7,9 @@
 #include <string>
 #include <string_view>
 
+#include "cli/commands/batch.h"
+#include "cli/commands/enforcement.h"
+#include "cli/commands/exec.h"
 #include "cli/commands/run.h"
 #include "cli/exit_codes.h"
 #include "cli/message.h"
@@ -24,6 +27,9 @@ struct Command {
 // A new subcommand is a row here and a file in commands/.
 constexpr Command kCommands[] = {
     {"run", "run a command under limits", run_command},
+    {"exec", "evaluate Python code, print the result as JSON", exec_command},
+    {"batch", "evaluate many, JSON lines in and out", batch_command},
+    {"enforcement", "say what enforces each limit on this machine", enforcement_command},
 };
 
 std::string help() {

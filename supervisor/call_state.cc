@@ -121,8 +121,8 @@ void CallState::on_tree_gone(const std::optional<wire::Reaped>& reaped, Clock::t
   reaped_ = reaped;
   if (!has_verdict()) {
     error_ = reaped ? describe_death(*reaped, limits_)
-                    : ErrorInfo{.type = ErrorType::kInternal,
-                                .message = "the process ended in a way that could not be learnt"};
+                    : make_error(ErrorType::kInternal,
+                                 "the process ended in a way that could not be learnt");
     verdict_at_ = now;
   }
   ended_ = now;
@@ -131,13 +131,20 @@ void CallState::on_tree_gone(const std::optional<wire::Reaped>& reaped, Clock::t
 
 void CallState::fail(ErrorType type, std::string message) {
   if (has_verdict() || phase_ == Phase::kDone) return;
-  error_ = ErrorInfo{.type = type, .message = std::move(message)};
+  error_ = make_error(type, std::move(message));
   settle();
 }
 
 void CallState::settle() {
   // A call that never had a child has nothing to end.
   phase_ = phase_ == Phase::kQueued ? Phase::kDone : Phase::kEnding;
+}
+
+ErrorInfo make_error(ErrorType type, std::string message) {
+  ErrorInfo error;
+  error.type = type;
+  error.message = std::move(message);
+  return error;
 }
 
 std::string signal_name(int signal) {

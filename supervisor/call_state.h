@@ -73,6 +73,8 @@ class CallState {
   std::optional<wire::Reaped> reaped_;
 };
 
+ErrorInfo make_error(ErrorType type, std::string message);
+
 // "SIGSEGV", or "signal 42".
 std::string signal_name(int signal);
 

@@ -63,10 +63,10 @@ std::string_view process_count_enforcement(const std::optional<jail::Identity>& 
 std::map<std::string, std::string> direct_enforcement(const std::optional<jail::Identity>& identity,
                                                       WriteSet writes, int landlock_abi) {
   std::map<std::string, std::string> words;
-  for (const std::string_view name :
-       {"wall_seconds", "cpu_seconds", "memory_bytes", "open_files", "file_bytes", "stdout_bytes",
-        "stderr_bytes"})
+  for (const char* const name : {"wall_seconds", "file_bytes", "stdout_bytes", "stderr_bytes"})
     words.emplace(name, "hard");
+  for (const char* const name : {"cpu_seconds", "memory_bytes", "open_files"})
+    words.emplace(name, "hard_per_process");
   words.emplace("process_count", process_count_enforcement(identity));
   words.emplace("filesystem_writes", write_enforcement(writes, landlock_abi));
   return words;

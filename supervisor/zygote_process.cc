@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +23,8 @@ namespace pyplaypen::supervisor {
 namespace {
 
 constexpr int kChannelFd = 3;
+// The zygote gives its keepers 10 s; see zygote/server.cc.
+constexpr int kFarewellMilliseconds = 12'000;
 constexpr size_t kStackBytes = 64 * 1024;
 
 // What the two children below need; nothing is allocated in them, they share our memory.
@@ -128,13 +131,27 @@ std::filesystem::path find_zygote(const std::filesystem::path& wanted) {
   throw Refused(sentence);
 }
 
-ZygoteProcess::ZygoteProcess(const std::filesystem::path& executable, const wire::Setup& setup) {
+ZygoteProcess::ZygoteProcess(const std::filesystem::path& executable, const wire::Setup& setup,
+                             int base_directory) {
   auto [ours, theirs] = sys::socket_pair();
   channel_ = std::move(ours);
+  host_pid_ = ::getpid();
   launch_zygote(executable.c_str(), theirs.get());
   theirs.reset();
-  if (!sys::send_all(channel_.get(), wire::framed(setup)))
+  const std::array fds = {base_directory};
+  if (!sys::send_all(channel_.get(), wire::framed(setup), fds))
     throw Refused("the zygote " + executable.string() + " ended at once");
+}
+
+ZygoteProcess::~ZygoteProcess() {
+  // Our half only: a forked copy of the host that destroys its copy of this must end nothing.
+  if (::getpid() != host_pid_) return;
+  ::shutdown(channel_.get(), SHUT_WR);
+  pollfd ended{channel_.get(), POLLIN, 0};
+  while (sys::retry_eintr([&] { return ::poll(&ended, 1, kFarewellMilliseconds); }) > 0) {
+    std::string ignored;
+    if (sys::receive(channel_.get(), ignored, nullptr, false) == sys::Received::kEnd) return;
+  }
 }
 
 template <typename Message>

@@ -2,7 +2,8 @@
 // its end.
 #pragma once
 
-#include <chrono>
+#include <sys/types.h>
+
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -20,8 +21,11 @@ std::filesystem::path find_zygote(const std::filesystem::path& wanted);
 class ZygoteProcess {
  public:
   // Starts `executable` with an empty environment, no descriptor but the channel, and signals as new
-  // processes have them. It is no child of this process (it would raise SIGCHLD here). Throws.
-  ZygoteProcess(const std::filesystem::path& executable, const wire::Setup& setup);
+  // processes have them. It is no child of this process (it would raise SIGCHLD here). It keeps a
+  // copy of `base_directory`, whose lock says that the workspaces are in use. Throws.
+  ZygoteProcess(const std::filesystem::path& executable, const wire::Setup& setup, int base_directory);
+  // Waits for the end of all of it.
+  ~ZygoteProcess();
 
   // Has it start CPython; waits, an hour of imports is not too long. Throws ExtensionError, Refused.
   wire::Ready start_python(const wire::StartPython& as);
@@ -40,6 +44,7 @@ class ZygoteProcess {
   template <typename Message>
   std::optional<Message> receive();
 
+  pid_t host_pid_ = 0;
   sys::UniqueFd channel_;
   wire::FrameReader reader_;
 };

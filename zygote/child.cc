@@ -1,5 +1,6 @@
 #include "zygote/child.h"
 
+#include <Python.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -9,11 +10,14 @@
 
 #include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "pyplaypen/privilege.h"
 #include "runtime/jail/landlock.h"
 #include "runtime/policy/stage.h"
+#include "runtime/python/call_state.h"
+#include "runtime/python/run.h"
 #include "runtime/sys/channel.h"
 #include "runtime/sys/raw.h"
 #include "runtime/wire/codec.h"
@@ -164,18 +168,6 @@ Received receive_request_or_exit() {
   }
 }
 
-uint64_t microseconds(const timeval& time) {
-  return static_cast<uint64_t>(time.tv_sec) * 1'000'000 + static_cast<uint64_t>(time.tv_usec);
-}
-
-wire::Report with_usage(wire::Report report) {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  report.cpu_microseconds = microseconds(usage.ru_utime) + microseconds(usage.ru_stime);
-  report.max_rss_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
-  return report;
-}
-
 }  // namespace
 
 void run_child(const ChildPlan& plan) {
@@ -184,9 +176,12 @@ void run_child(const ChildPlan& plan) {
   for (const Step& step : kSteps)
     if (const int error = step.run(plan); error != 0) report_set_up_failure(step.stage, error);
 
-  python::after_fork(*plan.interpreter);
-  if (plan.warm_up == wire::WarmUp::kYes) python::warm_up(*plan.interpreter);
-  python::make_unique(*plan.interpreter);  // random state: after the warm-up drew from it
+  PyOS_AfterFork_Child();
+  Interpreter& interpreter = *plan.interpreter;
+  if (plan.warm_up == wire::WarmUp::kYes) python::warm_up(interpreter.captured, interpreter.extensions);
+  // After the warm-up, which draws from the random state, too.
+  if (const std::string why = python::settle(interpreter.captured); !why.empty())
+    report_set_up_failure(Stage::kWarmUp, 0, why);
   sys::send_all(kChannelFd, wire::framed(wire::SpareReady{}));
 
   Received received = receive_request_or_exit();
@@ -201,9 +196,10 @@ void run_child(const ChildPlan& plan) {
     report.status = wire::ReportStatus::kInternal;
     report.message = "limits could not be applied: " + std::string(std::strerror(error));
   } else {
-    report = python::run_call(*plan.interpreter, request, plan.workspace);
+    const python::CallPlace place{plan.workspace, plan.private_directory, ::getpid()};
+    report = python::run_call(interpreter.captured, interpreter.extensions, request, place);
   }
-  sys::send_all(kChannelFd, wire::framed(with_usage(std::move(report))));
+  sys::send_all(kChannelFd, wire::framed(report));
   ::_exit(0);
 }
 

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "runtime/python/run.h"
 #include "runtime/sys/unique_fd.h"
 #include "runtime/wire/messages.h"
+#include "zygote/interpreter.h"
 #include "zygote/place.h"
 
 namespace pyplaypen::zygote {
@@ -24,9 +24,10 @@ struct ChildPlan {
   std::optional<Owner> drop_to;  // absent: stay who we are
   bool count_keeper = false;     // RLIMIT_NPROC counts the keeper, too
   uint64_t mapped_bytes = 0;     // of the warm interpreter
-  const python::Interpreter* interpreter = nullptr;
+  Interpreter* interpreter = nullptr;
   wire::WarmUp warm_up = wire::WarmUp::kYes;
   std::string workspace;
+  std::string private_directory;
   wire::Environment private_environment;  // HOME, TMPDIR and the like, unless the call sets them
 };
 

@@ -12,6 +12,9 @@
 #include <cstring>
 #include <vector>
 
+#include "runtime/python/call_state.h"
+#include "runtime/python/py_error.h"
+#include "runtime/python/text.h"
 #include "runtime/sys/channel.h"
 #include "runtime/sys/error.h"
 #include "runtime/sys/proc.h"
@@ -47,8 +50,9 @@ std::string version_of(const std::string& python) {
                              "; name an interpreter or a virtual environment");
   write_end.reset();
   std::string output;
-  while (sys::read_pipe(read_end.get(), output, 256) == sys::Received::kBytes) {
-  }
+  char buffer[256];
+  for (std::string_view bytes; sys::read_pipe(read_end.get(), buffer, bytes) == sys::Received::kBytes;)
+    output.append(bytes);
   int status = 0;
   ::waitpid(pid, &status, 0);
   while (!output.empty() && output.back() == '\n') output.pop_back();
@@ -122,9 +126,30 @@ std::string initialize(const std::string& python) {
   return PyStatus_Exception(status) ? status_text(status) : "";
 }
 
-std::string fetch_python_error() {
-  const std::string text = python::pending_error_text();
-  return text.empty() ? "unknown error" : text;
+// Of a message that goes to the caller.
+constexpr size_t kMaxFailure = 2000;
+
+std::string python_failure() { return python::exception_line(python::take_failure().get(), kMaxFailure); }
+
+// Empty, or why not.
+std::string import_modules(const std::string& package_directory, const std::vector<std::string>& names) {
+  if (!python::add_import_directory(package_directory)) return python_failure();
+  for (const std::string& name : names) {
+    PyObject* const module = PyImport_ImportModule(name.c_str());
+    if (module == nullptr) return "preload " + name + ": " + python_failure();
+    Py_DECREF(module);
+  }
+  return "";
+}
+
+// What is alive now stays alive: no collection in a child has to look at it, and so copy its pages.
+void freeze() {
+  PyObject* const gc = PyImport_ImportModule("gc");
+  if (gc != nullptr) {
+    for (const char* step : {"collect", "freeze"}) Py_XDECREF(PyObject_CallMethod(gc, step, nullptr));
+    Py_DECREF(gc);
+  }
+  PyErr_Clear();
 }
 
 // Files made and modules read while this lives are the calls' user's.
@@ -161,7 +186,7 @@ std::optional<std::string> barred_path(const std::string& path) {
 }  // namespace
 
 wire::Ready start_python(const wire::Setup& setup, std::optional<uid_t> import_as,
-                         std::optional<gid_t> import_gid, python::Interpreter& interpreter) {
+                         std::optional<gid_t> import_gid, Interpreter& interpreter) {
   wire::Ready ready;
   ready.python_version = kOwnVersion;
   try {
@@ -185,17 +210,13 @@ wire::Ready start_python(const wire::Setup& setup, std::optional<uid_t> import_a
     ready.failure = initialize(python);
     put_null_on_stdio();
     if (!ready.failure.empty()) return ready;
-    if (!python::capture(setup.package_directory, interpreter)) {
-      ready.failure = "CPython misses a module of its own standard library: " + fetch_python_error();
-      return ready;
-    }
+    interpreter.captured = python::capture();
+    python::install_signal_handlers();
     ready.extension_failed = true;
-    if (!python::import_modules(setup.preload) ||
-        !python::import_function(setup.globals_provider, interpreter.globals_provider) ||
-        !python::import_function(setup.type_projector, interpreter.type_projector)) {
-      ready.failure = fetch_python_error();
-      return ready;
-    }
+    ready.failure = import_modules(setup.package_directory, setup.preload);
+    if (ready.failure.empty())
+      ready.failure = python::load_extensions(setup.globals_provider, setup.type_projector, interpreter.extensions);
+    if (!ready.failure.empty()) return ready;
     if (const int threads = sys::thread_count(); threads != 1) {
       ready.failure = "importing started " + std::to_string(threads - 1) +
                       " thread(s); a process with threads cannot be forked safely. Preload fewer "
@@ -203,7 +224,7 @@ wire::Ready start_python(const wire::Setup& setup, std::optional<uid_t> import_a
       return ready;
     }
     ready.extension_failed = false;
-    python::freeze();
+    freeze();
   } catch (const std::exception& error) {
     ready.failure = error.what();
   }

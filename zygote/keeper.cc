@@ -14,6 +14,7 @@
 
 #include "runtime/jail/landlock.h"
 #include "runtime/policy/features.h"
+#include "runtime/python/call_state.h"
 #include "runtime/sys/channel.h"
 #include "runtime/sys/error.h"
 #include "runtime/sys/proc.h"
@@ -25,8 +26,6 @@
 
 namespace pyplaypen::zygote {
 namespace {
-
-constexpr int kAbiWithScopes = 6;  // man 7 landlock
 
 uint64_t microseconds(const timeval& time) {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000 + static_cast<uint64_t>(time.tv_usec);
@@ -56,7 +55,8 @@ class Keeper {
     if (plan_.interpreter != nullptr) {
       wire::Environment environment = plan_.setup.environment;
       for (const auto& [name, value] : private_environment_) environment.emplace(name, value);
-      python::set_environment(*plan_.interpreter, environment);
+      if (!python::apply_environment(plan_.interpreter->captured, environment))
+        sys::throw_errno("setenv");
       mapped_bytes_ = sys::mapped_bytes();
     }
   }
@@ -90,12 +90,10 @@ class Keeper {
 
   // With a signal scope, kill(-1) reaches the calls, which inherit the domain, and nothing else.
   void enter_own_domain() {
-    if (policy::features().landlock_abi < kAbiWithScopes) return;
+    const sys::UniqueFd ruleset =
+        jail::build_signal_scope(policy::features().landlock_abi, plan_.setup.confine_writes);
+    if (!ruleset) return;
     sys::check(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl", "PR_SET_NO_NEW_PRIVS");
-    LandlockRuleset own;
-    own.scope_signals = true;
-    own.scope_abstract_sockets = true;
-    const sys::UniqueFd ruleset = jail::build_ruleset(own, policy::features().landlock_abi);
     if (const int error = jail::restrict_self(ruleset.get()); error != 0)
       throw sys::Error(error, "landlock_restrict_self");
     reach_ = sys::KillAll::kReachesDescendantsOnly;
@@ -169,6 +167,7 @@ class Keeper {
       child.interpreter = plan_.interpreter;
       child.warm_up = spawn.warm_up;
       child.workspace = place_.work();
+      child.private_directory = place_.tmp();
       child.private_environment = private_environment_;
 
       PyOS_BeforeFork();

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "runtime/python/run.h"
 #include "runtime/sys/unique_fd.h"
 #include "runtime/wire/messages.h"
+#include "zygote/interpreter.h"
 
 namespace pyplaypen::zygote {
 
@@ -18,7 +18,7 @@ struct KeeperPlan {
   wire::OpenKeeper slot;
   sys::UniqueFd channel;        // to the supervisor
   sys::UniqueFd zygote_alive;   // read end of a pipe whose writer is the zygote: end of file = it died
-  const python::Interpreter* interpreter;  // null: CPython has not been started, only commands run
+  Interpreter* interpreter;  // null: CPython has not been started, only commands run
   bool user_namespace = false;  // unshared already, maps written
 };
 

@@ -74,7 +74,10 @@ class Server {
       return false;
     while (const auto frame = reader_.next()) {
       if (auto setup = wire::message_in<wire::Setup>(*frame)) {
+        if (fds_.empty()) return false;
         setup_ = std::move(*setup);
+        base_lock_ = std::move(fds_.front());
+        fds_.clear();
         // A forked copy of the host may hold the channel open after the host's death; its pidfd may
         // not be fooled. Where pidfds are missing, the end of the channel has to do.
         host_.reset(sys::raw::pidfd_open(setup_.host_pid, 0));
@@ -158,6 +161,7 @@ class Server {
     host_.reset();
     child_ended_.reset();
     we_live_.reset();
+    base_lock_.reset();
     fds_.clear();
   }
 
@@ -207,7 +211,8 @@ class Server {
   wire::FrameReader reader_;
   std::vector<sys::UniqueFd> fds_;
   wire::Setup setup_;
-  python::Interpreter interpreter_;
+  sys::UniqueFd base_lock_;
+  Interpreter interpreter_;
   bool warm_ = false;
   std::set<pid_t> keepers_;
 };

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include "runtime/sys/error.h"
@@ -82,9 +81,8 @@ bool send_all(int socket, std::string_view bytes, std::span<const int> fds) {
 }
 
 Received receive(int socket, std::string& into, std::vector<UniqueFd>* fds, bool wait) {
-  const size_t before = into.size();
-  into.resize(before + kReadSize);
-  iovec part{into.data() + before, kReadSize};
+  char buffer[kReadSize];
+  iovec part{buffer, sizeof buffer};
   ControlBuffer control;
   msghdr message{};
   message.msg_iov = &part;
@@ -95,27 +93,25 @@ Received receive(int socket, std::string& into, std::vector<UniqueFd>* fds, bool
   }
   const ssize_t got = retry_eintr(
       [&] { return ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT)); });
-  const int error = errno;
-  into.resize(before + static_cast<size_t>(std::max<ssize_t>(got, 0)));
   if (got > 0) {
+    into.append(buffer, static_cast<size_t>(got));
     if (fds != nullptr) take_fds(message, *fds);
     return Received::kBytes;
   }
-  if (got == 0 || error == ECONNRESET) return Received::kEnd;
-  if (error == EAGAIN) return Received::kWouldBlock;
-  throw Error(error, "recvmsg");
+  if (got == 0 || errno == ECONNRESET) return Received::kEnd;
+  if (errno == EAGAIN) return Received::kWouldBlock;
+  throw_errno("recvmsg");
 }
 
-Received read_pipe(int fd, std::string& into, size_t most) {
-  const size_t before = into.size();
-  into.resize(before + most);
-  const ssize_t got = retry_eintr([&] { return ::read(fd, into.data() + before, most); });
-  const int error = errno;
-  into.resize(before + static_cast<size_t>(std::max<ssize_t>(got, 0)));
-  if (got > 0) return Received::kBytes;
+Received read_pipe(int fd, std::span<char> buffer, std::string_view& bytes) {
+  const ssize_t got = retry_eintr([&] { return ::read(fd, buffer.data(), buffer.size()); });
+  if (got > 0) {
+    bytes = {buffer.data(), static_cast<size_t>(got)};
+    return Received::kBytes;
+  }
   if (got == 0) return Received::kEnd;
-  if (error == EAGAIN) return Received::kWouldBlock;
-  throw Error(error, "read", "output pipe");
+  if (errno == EAGAIN) return Received::kWouldBlock;
+  throw_errno("read", "pipe");
 }
 
 void set_nonblocking(int fd) {

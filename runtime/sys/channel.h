@@ -30,8 +30,8 @@ enum class Received { kBytes, kWouldBlock, kEnd };
 // kernel where `fds` is null. A reset connection is an end like any other.
 Received receive(int socket, std::string& into, std::vector<UniqueFd>* fds, bool wait);
 
-// One non-blocking read of a pipe, appended to `into`, at most `most` bytes.
-Received read_pipe(int fd, std::string& into, size_t most);
+// One read of a non-blocking pipe into `buffer`; `bytes` is what was read.
+Received read_pipe(int fd, std::span<char> buffer, std::string_view& bytes);
 
 void set_nonblocking(int fd);
 

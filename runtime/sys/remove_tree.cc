@@ -1,15 +1,12 @@
 #include "runtime/sys/remove_tree.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstring>
-#include <string_view>
 #include <vector>
 
-#include "runtime/sys/raw.h"
+#include "runtime/sys/directory.h"
 #include "runtime/sys/unique_fd.h"
 
 namespace pyplaypen::sys {
@@ -17,11 +14,6 @@ namespace {
 
 constexpr int kEntriesBetweenPauses = 256;
 constexpr size_t kEntriesInOneLook = 4096;
-
-// struct linux_dirent64 of man 2 getdents: ino 8, off 8, reclen 2, type 1, name.
-constexpr size_t kRecordLengthAt = 16;
-constexpr size_t kTypeAt = 18;
-constexpr size_t kNameAt = 19;
 
 struct Entry {
   std::string name;
@@ -31,21 +23,12 @@ struct Entry {
 // Up to kEntriesInOneLook entries from the start of the directory.
 std::vector<Entry> list(int dirfd) {
   std::vector<Entry> entries;
-  if (::lseek(dirfd, 0, SEEK_SET) < 0) return entries;
-  alignas(8) char buffer[16384];
+  DirectoryReader reader(dirfd);
   while (entries.size() < kEntriesInOneLook) {
-    const ssize_t got = raw::getdents64(dirfd, buffer, sizeof buffer);
-    if (got <= 0) break;
-    for (ssize_t at = 0; at < got;) {
-      const char* const record = buffer + at;
-      unsigned short length = 0;
-      std::memcpy(&length, record + kRecordLengthAt, sizeof length);
-      const std::string_view name(record + kNameAt);
-      const auto type = static_cast<unsigned char>(record[kTypeAt]);
-      if (name != "." && name != "..")
-        entries.push_back({std::string(name), type == DT_DIR || type == DT_UNKNOWN});
-      at += length;
-    }
+    const auto entry = reader.next();
+    if (!entry) break;
+    entries.push_back(
+        {std::string(entry->name), entry->type == DT_DIR || entry->type == DT_UNKNOWN});
   }
   return entries;
 }
@@ -55,7 +38,7 @@ UniqueFd open_directory(int parent, const char* name) {
   UniqueFd fd(::openat(parent, name, kFlags));
   if (!fd && errno == EACCES) {
     // Moving a directory, listing it and unlinking in it need all three of its owner's bits.
-    ::fchmodat(parent, name, 0700, 0);
+    (void)!::fchmodat(parent, name, 0700, 0);  // the open tells
     fd.reset(::openat(parent, name, kFlags));
   }
   return fd;
@@ -96,7 +79,7 @@ bool empty_directory(int top, const std::function<bool()>& pause) {
         }
         // A directory that is not empty: up it goes, to be emptied in a later round. The new name
         // must be free, and the moved directory writable (its ".." changes).
-        ::fchmodat(sub.get(), inner.name.c_str(), 0700, 0);
+        (void)!::fchmodat(sub.get(), inner.name.c_str(), 0700, 0);  // the rename tells
         std::string name;
         struct stat taken;
         do {

@@ -1,0 +1,390 @@
+#include "supervisor/call.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/policy/stage.h"
+#include "runtime/sys/channel.h"
+#include "runtime/sys/error.h"
+#include "runtime/sys/remove_tree.h"
+#include "runtime/wire/json_text.h"
+#include "supervisor/artifacts.h"
+
+namespace pyplaypen {
+namespace {
+
+using supervisor::Phase;
+
+constexpr int kMaxValueDepth = 64;  // the child refuses values deeper than 50
+
+double milliseconds(supervisor::Clock::duration duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
+
+sys::UniqueFd open_stdin(const StandardInput& source) {
+  switch (source.kind) {
+    case StandardInput::Kind::kEmpty:
+      break;
+    case StandardInput::Kind::kInherit:
+      return sys::UniqueFd(sys::check(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0), "fcntl", "stdin"));
+    case StandardInput::Kind::kFile:
+      return sys::UniqueFd(
+          sys::check(::open(source.text.c_str(), O_RDONLY | O_CLOEXEC), "open", source.text));
+    case StandardInput::Kind::kBytes: {
+      sys::UniqueFd memory(sys::check(::memfd_create("stdin", MFD_CLOEXEC), "memfd_create"));
+      std::string_view rest = source.text;
+      while (!rest.empty())
+        rest.remove_prefix(static_cast<size_t>(
+            sys::check(::write(memory.get(), rest.data(), rest.size()), "write", "memfd")));
+      sys::check(::lseek(memory.get(), 0, SEEK_SET), "lseek", "memfd");
+      return memory;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Call::Impl::Impl(supervisor::Pool& pool, wire::Request request, const Context& context,
+                 supervisor::AuditSink audit)
+    : pool_(pool),
+      request_(std::move(request)),
+      context_(context),
+      audit_(std::move(audit)),
+      stdin_(open_stdin(context.stdin_source)),
+      state_(request_.limits, Clock::now()),
+      turn_(pool.enter()),
+      report_reader_(request_.limits.result_frame_bytes),
+      stdout_(request_.limits.stdout_bytes),
+      stderr_(request_.limits.stderr_bytes),
+      set_up_at_(state_.started()) {
+  result.request_id = request_.request_id;
+}
+
+Call::Impl::~Impl() {
+  if (finished_) return;
+  cancel();
+  wait();
+}
+
+bool Call::Impl::advance() {
+  if (finished_) return true;
+  for (Phase before = state_.phase();;) {
+    try {
+      step(Clock::now());
+    } catch (const std::exception& error) {
+      // The system failed us in the middle of a call: the one place where that becomes a result.
+      state_.on_internal(error.what());
+      if (ending_) state_.on_tree_gone(std::nullopt, Clock::now());
+    }
+    if (state_.phase() == Phase::kDone) break;
+    if (state_.phase() == before) {
+      refresh_epoll();
+      return false;
+    }
+    before = state_.phase();
+  }
+  finish();
+  refresh_epoll();
+  return true;
+}
+
+void Call::Impl::wait() {
+  while (!advance()) {
+    std::vector<pollfd> fds = interest();
+    int timeout = -1;
+    if (state_.phase() != Phase::kEnding)
+      timeout = std::max(0, static_cast<int>(std::min(
+                                1e9, std::ceil(milliseconds(state_.deadline() - Clock::now())))));
+    sys::check(sys::retry_eintr([&] { return ::poll(fds.data(), fds.size(), timeout); }), "poll");
+  }
+}
+
+void Call::Impl::cancel() { state_.on_cancel(); }
+
+void Call::Impl::step(Clock::time_point now) {
+  state_.on_time(now);
+  switch (state_.phase()) {
+    case Phase::kQueued:
+      if (turn_->event() < 0 || pool_.has_come(*turn_)) state_.on_slot(now);
+      break;
+    case Phase::kStarting:
+      start(now);
+      break;
+    case Phase::kRunning:
+      run(now);
+      break;
+    case Phase::kEnding:
+      ending_ ? end(now) : begin_end(now);
+      break;
+    case Phase::kDone:
+      break;
+  }
+}
+
+void Call::Impl::start(Clock::time_point now) {
+  if (!keeper_) keeper_ = pool_.take();
+  keeper_->pump();
+  if (keeper_->failure()) return state_.on_internal(*keeper_->failure());
+  if (!keeper_->has_spare()) {
+    if (!keeper_->spawning()) keeper_->spawn(wire::WarmUp::kNo);
+    return;
+  }
+  std::vector<int> fds;
+  if (stdin_) fds.push_back(stdin_.get());
+  const bool sent = sys::send_all(keeper_->spare().channel.get(), wire::framed(request_), fds);
+  state_.on_request_sent(now);
+  if (!sent) state_.on_leader_silent();
+}
+
+void Call::Impl::run(Clock::time_point now) {
+  // First whether it has ended, then what it said: what it said before its end is then complete.
+  const bool ended = leader_has_ended();
+  supervisor::Spare& spare = keeper_->spare();
+  drain(spare.out, stdout_);
+  drain(spare.err, stderr_);
+  read_channel(now);
+  keeper_->pump();
+  if (keeper_->failure() && !state_.has_verdict()) state_.on_internal(*keeper_->failure());
+  if (ended) state_.on_leader_silent();
+}
+
+void Call::Impl::read_channel(Clock::time_point now) {
+  while (state_.phase() == Phase::kRunning) {
+    // Descriptors that a hostile child attaches are closed by the kernel: no place for them is given.
+    const sys::Received received =
+        sys::receive(keeper_->spare().channel.get(), report_reader_.buffer(), nullptr, false);
+    while (const auto frame = report_reader_.next()) {
+      if (!set_up_) {
+        const auto ready = wire::message_in<wire::SpareReady>(*frame);
+        if (!ready) return state_.on_bad_frame("the first frame is not that of a child set up");
+        if (ready->failed_stage) {
+          std::string why("the child could not be set up: stage ");
+          why.append(policy::stage_name(*ready->failed_stage)).append(": ");
+          return state_.on_set_up_failed(
+              why + (ready->failure.empty() ? std::generic_category().message(ready->error_number)
+                                            : ready->failure));
+        }
+        set_up_ = true;
+        set_up_at_ = now;
+        continue;
+      }
+      auto report = wire::message_in<wire::Report>(*frame);
+      if (!report) return state_.on_bad_frame("the result's frame is malformed");
+      if (const auto wrong = wire::json_error(report->value_json, kMaxValueDepth))
+        return state_.on_bad_frame("the value is not JSON: " + *wrong);
+      if (report->value_json.size() > request_.limits.return_value_bytes &&
+          report->status == wire::ReportStatus::kOk)
+        return state_.on_bad_frame("the value is larger than its limit");
+      state_.on_report(*report, now);
+      return;
+    }
+    if (!report_reader_.error().empty()) return state_.on_bad_frame(report_reader_.error());
+    if (received == sys::Received::kEnd) return state_.on_leader_silent();
+    if (received == sys::Received::kWouldBlock) return;
+  }
+}
+
+void Call::Impl::drain(sys::UniqueFd& pipe, supervisor::Capture& capture) {
+  // Bounded for one turn, so that a flood cannot keep us from looking at the clock.
+  constexpr int kReadsInOneTurn = 16;
+  for (int i = 0; pipe && i < kReadsInOneTurn; ++i) {
+    std::string_view bytes;
+    const sys::Received received = sys::read_pipe(pipe.get(), chunk_, bytes);
+    if (received == sys::Received::kWouldBlock) return;
+    if (received == sys::Received::kEnd) return pipe.reset();
+    capture.add(bytes);
+  }
+}
+
+void Call::Impl::drain_all(sys::UniqueFd& pipe, supervisor::Capture& capture) {
+  std::string_view bytes;
+  while (pipe && sys::read_pipe(pipe.get(), chunk_, bytes) == sys::Received::kBytes)
+    capture.add(bytes);
+}
+
+bool Call::Impl::leader_has_ended() const {
+  const supervisor::Spare& spare = keeper_->spare();
+  if (!spare.pidfd) return false;  // then the end of its channel has to do
+  pollfd ended{spare.pidfd.get(), POLLIN, 0};
+  return ::poll(&ended, 1, 0) > 0;
+}
+
+void Call::Impl::begin_end(Clock::time_point now) {
+  ending_ = true;
+  if (!keeper_) return state_.on_tree_gone(std::nullopt, now);
+  if (keeper_->failure()) {
+    pool_.bury(std::move(keeper_));
+    return state_.on_tree_gone(std::nullopt, now);
+  }
+  if (!keeper_->has_spare()) return state_.on_tree_gone(std::nullopt, now);  // its spare is for another
+  supervisor::Spare& spare = keeper_->spare();
+  const bool alone = state_.report() && supervisor::kill_leader_and_see_it_alone(spare);
+  const bool nothing_left = alone && sys::is_empty_directory(spare.work.get());
+  if (nothing_left) {
+    // No death is waited for: what is on its way out can neither fork nor write any more.
+    drain_all(spare.out, stdout_);
+    drain_all(spare.err, stderr_);
+    keeper_->reap();
+    return state_.on_tree_gone(std::nullopt, now);
+  }
+  work_ = std::move(spare.work);
+  out_ = std::move(spare.out);
+  err_ = std::move(spare.err);
+  keeper_->reap();
+}
+
+void Call::Impl::end(Clock::time_point now) {
+  drain(out_, stdout_);
+  drain(err_, stderr_);
+  keeper_->pump();
+  if (keeper_->failure()) {
+    state_.on_internal(*keeper_->failure());
+    pool_.bury(std::move(keeper_));
+    return state_.on_tree_gone(std::nullopt, now);
+  }
+  const auto reaped = keeper_->take_reaped();
+  if (!reaped) return;
+  // Nobody can write any more: what is in the pipes is all there will ever be.
+  drain_all(out_, stdout_);
+  drain_all(err_, stderr_);
+  state_.on_tree_gone(reaped, now);
+}
+
+void Call::Impl::collect_artifacts() {
+  if (!work_ || !result.ok()) return;
+  const auto started = Clock::now();
+  supervisor::Collected collected = supervisor::collect(work_.get(), request_.limits);
+  const auto fail = [&](ErrorType type, std::string message) {
+    result.error = supervisor::make_error(type, std::move(message));
+    result.return_value = "null";
+  };
+  if (!collected.breach.empty()) return fail(ErrorType::kArtifactLimit, collected.breach);
+  for (const supervisor::Skipped& skipped : collected.skipped)
+    result.skipped.push_back(skipped.path);
+  if (!collected.artifacts.empty()) {
+    if (audit_) supervisor::hash_artifacts(work_.get(), collected);
+    const supervisor::Kept kept =
+        context_.artifact_root.empty()
+            ? supervisor::keep_under(work_.get(), collected, pool_.temp_directory(), result.request_id)
+            : supervisor::move_to(work_.get(), collected, context_.artifact_root.string(),
+                                  result.request_id);
+    if (!kept.problem.empty()) return fail(ErrorType::kInternal, kept.problem);
+    result.artifact_root = kept.root;
+    // A returned string that is exactly the path of an artifact is that artifact's path.
+    const std::string inside = keeper_ ? keeper_->ready().workspace + "/" : "/";
+    for (const Artifact& artifact : collected.artifacts)
+      if (result.return_value == wire::json_quote(inside + artifact.path))
+        result.return_value = wire::json_quote(artifact.path);
+    result.artifacts = std::move(collected.artifacts);
+  }
+  collect_ms_ = milliseconds(Clock::now() - started);
+}
+
+void Call::Impl::finish() {
+  finished_ = true;
+  result.stdout_output = stdout_.take();
+  result.stderr_output = stderr_.take();
+  result.error = state_.error();
+  if (result.ok() && state_.report()) result.return_value = state_.report()->value_json;
+  try {
+    collect_artifacts();
+  } catch (const std::exception& error) {
+    result.error = supervisor::make_error(ErrorType::kInternal, error.what());
+    result.return_value = "null";
+    result.artifacts.clear();
+  }
+  work_.reset();
+  if (keeper_) pool_.give_back(std::move(keeper_));
+  pool_.leave(turn_);
+
+  const auto now = Clock::now();
+  result.usage.wall_ms = milliseconds(now - state_.started());
+  result.usage.queue_ms = milliseconds(state_.sent_at() - state_.started());
+  if (state_.reaped()) {
+    result.usage.cpu_ms = static_cast<double>(state_.reaped()->cpu_microseconds) / 1000;
+    result.usage.max_rss_bytes = state_.reaped()->max_rss_bytes;
+  } else if (state_.report()) {
+    result.usage.cpu_ms = static_cast<double>(state_.report()->cpu_microseconds) / 1000;
+    result.usage.max_rss_bytes = state_.report()->max_rss_bytes;
+  }
+  result.stages.queue_ms = milliseconds(state_.slot_at() - state_.started());
+  result.stages.dispatch_ms = milliseconds(state_.sent_at() - state_.slot_at());
+  result.stages.confine_ms = std::max(0.0, milliseconds(set_up_at_ - state_.sent_at()));
+  result.stages.evaluate_ms =
+      std::max(0.0, milliseconds(state_.verdict_at() - std::max(state_.sent_at(), set_up_at_)));
+  result.stages.collect_ms = collect_ms_;
+  result.stages.teardown_ms = milliseconds(state_.ended() - state_.verdict_at());
+  if (audit_) audit_(result, request_.limits);
+}
+
+std::vector<pollfd> Call::Impl::interest() const {
+  std::vector<pollfd> fds;
+  const auto add = [&](int fd) {
+    if (fd >= 0) fds.push_back({fd, POLLIN, 0});
+  };
+  switch (state_.phase()) {
+    case Phase::kQueued:
+      add(turn_->event());
+      break;
+    case Phase::kStarting:
+      if (keeper_) add(keeper_->channel());
+      break;
+    case Phase::kRunning: {
+      const supervisor::Spare& spare = keeper_->spare();
+      for (const int fd : {spare.channel.get(), spare.out.get(), spare.err.get(), spare.pidfd.get()})
+        add(fd);
+      add(keeper_->channel());
+      break;
+    }
+    case Phase::kEnding:
+      if (keeper_) add(keeper_->channel());
+      add(out_.get());
+      add(err_.get());
+      break;
+    case Phase::kDone:
+      break;
+  }
+  return fds;
+}
+
+int Call::Impl::fd() {
+  if (!epoll_) {
+    epoll_.reset(sys::check(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1"));
+    timer_.reset(sys::check(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
+                            "timerfd_create"));
+    refresh_epoll();
+  }
+  return epoll_.get();
+}
+
+void Call::Impl::refresh_epoll() {
+  if (!epoll_) return;
+  for (const int fd : watched_) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);  // may be closed
+  watched_.clear();
+  const auto watch = [&](int fd) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    sys::check(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event), "epoll_ctl");
+    watched_.push_back(fd);
+  };
+  for (const pollfd& fd : interest()) watch(fd.fd);
+  // steady_clock is CLOCK_MONOTONIC, as the timer. A call that has ended is ready at once.
+  const auto since_boot = finished_ ? std::chrono::nanoseconds(1)
+                                    : std::chrono::nanoseconds(state_.deadline().time_since_epoch());
+  if (finished_ || state_.phase() != Phase::kEnding) {
+    itimerspec when{};
+    when.it_value.tv_sec = since_boot.count() / 1'000'000'000;
+    when.it_value.tv_nsec = since_boot.count() % 1'000'000'000;
+    sys::check(::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr), "timerfd_settime");
+    watch(timer_.get());
+  }
+}
+
+}  // namespace pyplaypen

@@ -1,0 +1,84 @@
+// Drives one call: connects its state machine to the slot's descriptors.
+#pragma once
+
+#include <poll.h>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pyplaypen/sandbox.h"
+#include "runtime/wire/frame.h"
+#include "supervisor/call_state.h"
+#include "supervisor/output.h"
+#include "supervisor/pool.h"
+
+namespace pyplaypen {
+namespace supervisor {
+
+// Gets each result, the artifacts hashed, in the thread of the call. Empty: nobody listens.
+using AuditSink = std::function<void(const Result&, const Limits&)>;
+
+}  // namespace supervisor
+
+struct Call::Impl {
+  Impl(supervisor::Pool& pool, wire::Request request, const Context& context,
+       supervisor::AuditSink audit);
+  ~Impl();
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  bool advance();
+  void wait();
+  void cancel();
+  int fd();
+
+  Result result;
+
+ private:
+  using Clock = supervisor::Clock;
+
+  void step(Clock::time_point now);
+  void start(Clock::time_point now);
+  void run(Clock::time_point now);
+  void read_channel(Clock::time_point now);
+  void drain(sys::UniqueFd& pipe, supervisor::Capture& capture);
+  void drain_all(sys::UniqueFd& pipe, supervisor::Capture& capture);
+  bool leader_has_ended() const;
+  void begin_end(Clock::time_point now);
+  void end(Clock::time_point now);
+  void collect_artifacts();
+  void finish();
+  std::vector<pollfd> interest() const;
+  void refresh_epoll();
+
+  supervisor::Pool& pool_;
+  wire::Request request_;
+  Context context_;
+  supervisor::AuditSink audit_;
+  sys::UniqueFd stdin_;
+  supervisor::CallState state_;
+  std::shared_ptr<supervisor::Turn> turn_;
+  std::unique_ptr<supervisor::Keeper> keeper_;
+  wire::FrameReader report_reader_;
+  supervisor::Capture stdout_;
+  supervisor::Capture stderr_;
+  std::array<char, 65536> chunk_;  // one full pipe (man 7 pipe)
+  bool ending_ = false;
+  bool set_up_ = false;       // the child has said so
+  Clock::time_point set_up_at_;
+  // The spare's, once it is given up.
+  sys::UniqueFd work_;
+  sys::UniqueFd out_;
+  sys::UniqueFd err_;
+  double collect_ms_ = 0;
+  bool finished_ = false;
+
+  sys::UniqueFd epoll_;
+  sys::UniqueFd timer_;
+  std::vector<int> watched_;
+};
+
+}  // namespace pyplaypen

@@ -1,0 +1,32 @@
+// What enforces each limit on this host, for a Sandbox with these options.
+#pragma once
+
+#include <string>
+
+#include "pyplaypen/sandbox.h"
+#include "runtime/policy/features.h"
+
+namespace pyplaypen::supervisor {
+
+// The facts that decide, apart so that a test can make them up.
+struct Host {
+  policy::Features features;
+  bool is_root = false;
+  // The smallest pids.max of the cgroups that this process is in; empty: none is set.
+  std::string pids_cap;
+};
+
+Host look_at_host();
+
+// Calls of `options` run as a user of their own.
+bool drops_root(const SandboxOptions& options, const Host& host);
+
+Enforcement enforcement_for(const SandboxOptions& options, const Host& host);
+
+// A sentence for each limit that cannot be enforced, with the way out; empty: all can.
+std::string unenforceable(const Enforcement& enforcement);
+
+// Throws Refused when something was asked for that this host does not have.
+void refuse_missing(const SandboxOptions& options, const Host& host);
+
+}  // namespace pyplaypen::supervisor

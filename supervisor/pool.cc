@@ -1,0 +1,171 @@
+#include "supervisor/pool.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "runtime/sys/error.h"
+#include "runtime/sys/invariant.h"
+#include "runtime/sys/raw.h"
+
+namespace pyplaypen::supervisor {
+namespace {
+
+// What killed supervisors left may be a million files: the next start goes on with them.
+constexpr std::chrono::milliseconds kSweepTime{100};
+
+// Less is better: how soon will this keeper have a child to serve a call?
+int distance(Keeper& keeper) {
+  if (keeper.spare_ready()) return 0;
+  if (keeper.has_spare()) return 1;
+  if (keeper.spawning()) return keeper.reaping() ? 3 : 2;
+  return keeper.reaping() ? 5 : 4;
+}
+
+}  // namespace
+
+Pool::Pool(PoolOptions options, wire::Setup setup)
+    : options_(std::move(options)),
+      temp_directory_(supervisor::temp_directory()),
+      setup_(std::move(setup)) {
+  const auto sweep_end = std::chrono::steady_clock::now() + kSweepTime;
+  sweep(temp_directory_, [&] { return std::chrono::steady_clock::now() > sweep_end; });
+  base_.emplace(temp_directory_);
+  setup_.base_directory = base_->path();
+  start_zygote();
+  for (int i = 0; i < options_.spares; ++i) {
+    idle_.push_back(open_keeper());
+    idle_.back()->spawn(wire::WarmUp::kYes);
+  }
+}
+
+Pool::~Pool() {
+  idle_.clear();
+  zygote_.reset();  // waits for its end: nothing of ours is alive after this
+}
+
+void Pool::start_zygote() {
+  zygote_.reset();
+  setup_.host_pid = ::getpid();
+  zygote_.emplace(options_.zygote, setup_, base_->fd());
+  wire::StartPython as;
+  as.uid = options_.first_uid;
+  as.gid = options_.gid;
+  ready_ = zygote_->start_python(as);
+  ++zygotes_started_;
+}
+
+uint32_t Pool::free_slot() const {
+  return static_cast<uint32_t>(std::find(slots_in_use_.begin(), slots_in_use_.end(), false) -
+                               slots_in_use_.begin());
+}
+
+std::unique_ptr<Keeper> Pool::open_keeper() {
+  wire::OpenKeeper slot;
+  slot.slot = free_slot();
+  if (options_.first_uid) {
+    slot.uid = *options_.first_uid + slot.slot;
+    slot.gid = options_.gid;
+  }
+  auto keeper = std::make_unique<Keeper>(slot.slot, zygote_->open_keeper(slot));
+  if (slot.slot == slots_in_use_.size()) slots_in_use_.push_back(false);
+  slots_in_use_[slot.slot] = true;
+  return keeper;
+}
+
+void Pool::drop_failed() {
+  std::erase_if(idle_, [&](const std::unique_ptr<Keeper>& keeper) {
+    keeper->pump();
+    if (!keeper->failure()) return false;
+    slots_in_use_[keeper->slot()] = false;
+    return true;
+  });
+}
+
+std::shared_ptr<Turn> Pool::enter() {
+  const std::scoped_lock lock(mutex_);
+  auto turn = std::make_shared<Turn>();
+  if (turns_out_ < options_.max_concurrency) {
+    ++turns_out_;
+    turn->granted_ = true;
+  } else {
+    turn->event_.reset(sys::check(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd"));
+    waiting_.push_back(turn);
+  }
+  return turn;
+}
+
+bool Pool::has_come(const Turn& turn) {
+  const std::scoped_lock lock(mutex_);
+  return turn.granted_;
+}
+
+void Pool::leave(const std::shared_ptr<Turn>& turn) {
+  const std::scoped_lock lock(mutex_);
+  if (!turn->granted_) {
+    waiting_.remove(turn);
+    return;
+  }
+  turn->granted_ = false;
+  if (waiting_.empty()) {
+    --turns_out_;
+    return;
+  }
+  const std::shared_ptr<Turn> next = std::move(waiting_.front());
+  waiting_.pop_front();
+  next->granted_ = true;
+  const uint64_t one = 1;
+  (void)!::write(next->event_.get(), &one, sizeof one);  // an eventfd takes 2^64-2 of these
+}
+
+std::unique_ptr<Keeper> Pool::take() {
+  const std::scoped_lock lock(mutex_);
+  drop_failed();
+  const auto best = std::min_element(idle_.begin(), idle_.end(), [](const auto& a, const auto& b) {
+    return distance(*a) < distance(*b);
+  });
+  if (best != idle_.end()) {
+    std::unique_ptr<Keeper> keeper = std::move(*best);
+    idle_.erase(best);
+    return keeper;
+  }
+  if (!zygote_ || !zygote_->alive()) start_zygote();
+  return open_keeper();
+}
+
+void Pool::give_back(std::unique_ptr<Keeper> keeper) {
+  const std::scoped_lock lock(mutex_);
+  if (keeper->failure()) {
+    slots_in_use_[keeper->slot()] = false;
+    return;
+  }
+  if (!keeper->has_spare() && !keeper->spawning()) {
+    const auto ready = std::count_if(idle_.begin(), idle_.end(), [](const auto& other) {
+      return other->has_spare() || other->spawning();
+    });
+    if (!waiting_.empty()) {
+      keeper->spawn(wire::WarmUp::kNo);
+    } else if (ready < options_.spares) {
+      keeper->spawn(wire::WarmUp::kYes);
+    }
+  }
+  idle_.push_back(std::move(keeper));
+}
+
+void Pool::bury(std::unique_ptr<Keeper> keeper) {
+  const std::scoped_lock lock(mutex_);
+  slots_in_use_[keeper->slot()] = false;
+  if (keeper->has_spare() && keeper->spare().pidfd) {
+    (void)sys::raw::pidfd_send_signal(keeper->spare().pidfd.get(), SIGKILL);  // gone is as good
+    pollfd ended{keeper->spare().pidfd.get(), POLLIN, 0};
+    (void)sys::retry_eintr([&] { return ::poll(&ended, 1, -1); });
+  }
+  // A living zygote inherited the rest. With a dead one, the keeper had ended it before it left.
+  if (zygote_ && zygote_->alive()) zygote_->wait_for_orphans();
+}
+
+}  // namespace pyplaypen::supervisor

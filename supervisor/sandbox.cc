@@ -1,0 +1,226 @@
+#include "pyplaypen/sandbox.h"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "runtime/wire/json_text.h"
+#include "supervisor/audit.h"
+#include "supervisor/call.h"
+#include "supervisor/enforcement.h"
+#include "supervisor/pool.h"
+#include "supervisor/zygote_process.h"
+
+extern "C" char** environ;
+
+namespace pyplaypen {
+namespace {
+
+constexpr int kMaxConcurrency = 1024;
+constexpr size_t kMaxRequestId = 128;
+constexpr int kMaxExtraDepth = 256;
+constexpr char kDefaultPath[] = "/usr/local/bin:/usr/bin:/bin";
+
+bool is_allowed_name(std::string_view name) {
+  for (const std::string_view allowed : {"PATH", "LANG", "TZ", "PYTHONPATH", "VIRTUAL_ENV"})
+    if (name == allowed) return true;
+  return name.starts_with("LC_");
+}
+
+// What belongs to the host's own user and is each call's own instead.
+bool is_private_name(std::string_view name) {
+  for (const std::string_view own :
+       {"HOME", "TMPDIR", "XDG_CACHE_HOME", "MPLCONFIGDIR", "USER", "LOGNAME"})
+    if (name == own) return true;
+  return false;
+}
+
+Environment call_environment(const SandboxOptions& options) {
+  Environment environment;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view pair = *entry;
+    const size_t equals = pair.find('=');
+    if (equals == std::string_view::npos || equals == 0) continue;
+    const std::string_view name = pair.substr(0, equals);
+    const bool inherit = options.environment == HostEnvironment::kInherit && !is_private_name(name);
+    if (inherit || is_allowed_name(name)) environment.emplace(name, pair.substr(equals + 1));
+  }
+  environment.emplace("PATH", kDefaultPath);
+  // Before the zygote's first import: a library that starts threads then cannot be forked safely.
+  for (const char* name : {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS",
+                           "NUMEXPR_NUM_THREADS", "NUMEXPR_MAX_THREADS"})
+    environment.insert_or_assign(name, std::to_string(options.threads));
+  for (const auto& [name, value] : options.extra_environment) environment.insert_or_assign(name, value);
+  return environment;
+}
+
+std::string make_request_id() {
+  unsigned char bytes[16];
+  size_t filled = 0;
+  while (filled < sizeof bytes) {
+    const ssize_t got = ::getrandom(bytes + filled, sizeof bytes - filled, 0);
+    if (got > 0) filled += static_cast<size_t>(got);
+  }
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string id;
+  for (const unsigned char byte : bytes) {
+    id.push_back(kDigits[byte >> 4]);
+    id.push_back(kDigits[byte & 15]);
+  }
+  return id;
+}
+
+void check_request_id(const std::string& id) {
+  const auto good = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
+           c == '_' || c == '-';
+  };
+  if (id.size() <= kMaxRequestId && !id.starts_with('.') && std::all_of(id.begin(), id.end(), good)) return;
+  throw Refused("request_id '" + id + "' must be at most 128 letters, digits, '.', '_' or '-' and not begin "
+                "with a dot: it names the directory of the call's artifacts");
+}
+
+void check_environment(const Environment& environment) {
+  for (const auto& [name, value] : environment)
+    if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos ||
+        value.find('\0') != std::string::npos)
+      throw Refused("environment variable '" + name + "' cannot be set: a name is not empty and holds no "
+                    "'=', and neither name nor value holds a NUL byte");
+}
+
+void check_options(const SandboxOptions& options) {
+  if (options.max_concurrency < 1 || options.max_concurrency > kMaxConcurrency)
+    throw Refused("max_concurrency=" + std::to_string(options.max_concurrency) + " must be from 1 to 1024");
+  if (options.spares < -1 || options.spares > kMaxConcurrency)
+    throw Refused("spares=" + std::to_string(options.spares) + " must be from 0 to 1024, or -1 for max_concurrency");
+  if (options.threads < 1)
+    throw Refused("threads=" + std::to_string(options.threads) + " must be at least 1");
+  check_environment(options.extra_environment);
+}
+
+}  // namespace
+
+struct Sandbox::Impl {
+  explicit Impl(SandboxOptions given) : options(std::move(given)) {
+    check_options(options);
+    const supervisor::Host host = supervisor::look_at_host();
+    supervisor::refuse_missing(options, host);
+    enforcement = supervisor::enforcement_for(options, host);
+    if (const std::string gap = supervisor::unenforceable(enforcement); !gap.empty()) {
+      if (options.on_unenforceable == OnUnenforceable::kRefuse) throw Refused(gap);
+      warn(gap);
+    }
+
+    supervisor::PoolOptions pool_options;
+    pool_options.max_concurrency = options.max_concurrency;
+    pool_options.spares = options.spares < 0 ? options.max_concurrency : options.spares;
+    if (supervisor::drops_root(options, host)) {
+      pool_options.first_uid = options.child_uid;
+      pool_options.gid = options.child_gid;
+    }
+    pool_options.zygote = supervisor::find_zygote(options.zygote);
+
+    wire::Setup setup;
+    setup.package_directory =
+        (pool_options.zygote.parent_path().parent_path().parent_path() / "share/pyplaypen/python").string();
+    setup.environment = call_environment(options);
+    setup.python = options.python;
+    if (const auto active = setup.environment.find("VIRTUAL_ENV");
+        setup.python.empty() && active != setup.environment.end())
+      setup.python = active->second;
+    setup.preload = options.preload;
+    setup.globals_provider = options.globals_provider;
+    setup.type_projector = options.type_projector;
+    setup.confine_writes = options.confine_writes == WriteConfinement::kLandlock;
+    pool.emplace(std::move(pool_options), std::move(setup));
+    if (options.audit)
+      audit = [this](const Result& result, const Limits& limits) {
+        options.audit(supervisor::audit_record(result, limits, enforcement));
+      };
+    if (options.self_check == SelfCheck::kYes) check_self();
+  }
+
+  std::unique_ptr<Call::Impl> start(std::string_view code, const Context& context, const Limits& limits,
+                                    supervisor::AuditSink sink) {
+    check_limits(limits);
+    wire::Request request;
+    request.request_id = context.request_id.empty() ? make_request_id() : context.request_id;
+    check_request_id(request.request_id);
+    if (const auto wrong = wire::json_error(context.extra_json, kMaxExtraDepth))
+      throw Refused("extra is not JSON: " + *wrong);
+    if (context.environment) check_environment(*context.environment);
+    request.code = code;
+    request.extra_json = context.extra_json;
+    request.environment = context.environment;
+    request.limits = limits;
+    return std::make_unique<Call::Impl>(*pool, std::move(request), context, std::move(sink));
+  }
+
+  // A call that does nothing: reaches the provider, and all of our own machinery.
+  void check_self() {
+    const auto call = start("None", {}, {}, {});
+    call->wait();
+    const Result& result = call->result;
+    if (result.ok()) return;
+    if (result.error->type == ErrorType::kExtension) throw ExtensionError(result.error->message);
+    throw Refused("the self-check failed (" + std::string(error_type_name(result.error->type)) +
+                  "): " + result.error->message);
+  }
+
+  void warn(const std::string& sentence) const {
+    if (options.warn) {
+      options.warn(sentence);
+    } else {
+      std::fprintf(stderr, "pyplaypen: %s\n", sentence.c_str());
+    }
+  }
+
+  SandboxOptions options;
+  Enforcement enforcement;
+  std::optional<supervisor::Pool> pool;
+  supervisor::AuditSink audit;
+};
+
+Sandbox::Sandbox(SandboxOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+Sandbox::~Sandbox() = default;
+
+Result Sandbox::execute(std::string_view code, const Context& context, const Limits& limits) {
+  const auto call = impl_->start(code, context, limits, impl_->audit);
+  call->wait();
+  return std::move(call->result);
+}
+
+Call Sandbox::start(std::string_view code, const Context& context, const Limits& limits) {
+  return Call(impl_->start(code, context, limits, impl_->audit));
+}
+
+const Enforcement& Sandbox::enforcement() const { return impl_->enforcement; }
+std::string Sandbox::python_version() const { return impl_->pool->python_version(); }
+
+Call::Call(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Call::Call(Call&&) noexcept = default;
+Call& Call::operator=(Call&&) noexcept = default;
+Call::~Call() = default;
+int Call::fd() { return impl_->fd(); }
+bool Call::advance() { return impl_->advance(); }
+void Call::cancel() { impl_->cancel(); }
+void Call::wait() { impl_->wait(); }
+const Result& Call::result() const { return impl_->result; }
+
+Result execute(std::string_view code, const Context& context, const Limits& limits,
+               SandboxOptions options) {
+  options.max_concurrency = 1;
+  options.spares = 0;
+  return Sandbox(std::move(options)).execute(code, context, limits);
+}
+
+Enforcement probe_enforcement(const SandboxOptions& options) {
+  return supervisor::enforcement_for(options, supervisor::look_at_host());
+}
+
+std::string_view version() { return PYPLAYPEN_VERSION; }
+
+}  // namespace pyplaypen

@@ -1,0 +1,57 @@
+// Runs a test's body as another user, in a forked child.
+#pragma once
+
+#include <grp.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+#include <functional>
+
+namespace pyplaypen::testing {
+
+// Nobody's: not in the password database, so that nothing else of the machine belongs to it.
+inline constexpr uid_t kOrdinaryUser = 54321;
+
+// Runs `body` in a child that is `user` without any privilege (as root only). A failed expectation
+// or an exception in it fails the calling test.
+inline void run_as(uid_t user, const std::function<void()>& body) {
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (::setgroups(0, nullptr) != 0 || ::setresgid(user, user, user) != 0 ||
+        ::setresuid(user, user, user) != 0)
+      ::_exit(2);
+    try {
+      body();
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << error.what();
+    }
+    std::fflush(nullptr);
+    ::_exit(::testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "in the child that ran as user " << user;
+}
+
+enum class Who { kSelf, kOrdinary };
+
+// For value-parameterised fixtures whose tests must hold for root and for everybody else.
+class AsWho : public ::testing::TestWithParam<Who> {
+ protected:
+  void run(const std::function<void()>& body) {
+    if (GetParam() == Who::kSelf) return body();
+    if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
+    run_as(kOrdinaryUser, body);
+  }
+};
+
+inline std::string who_name(const ::testing::TestParamInfo<Who>& info) {
+  return info.param == Who::kSelf ? "AsSelf" : "AsOrdinaryUser";
+}
+
+}  // namespace pyplaypen::testing

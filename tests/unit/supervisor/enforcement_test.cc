@@ -1,0 +1,75 @@
+#include "supervisor/enforcement.h"
+
+#include <gtest/gtest.h>
+
+namespace pyplaypen::supervisor {
+namespace {
+
+Host root_host() {
+  Host host;
+  host.is_root = true;
+  host.features.can_drop_uid = true;
+  host.features.user_namespace = true;
+  host.features.landlock_abi = 7;
+  return host;
+}
+
+Host ordinary_host() {
+  Host host = root_host();
+  host.is_root = false;
+  host.features.can_drop_uid = false;
+  return host;
+}
+
+TEST(Enforcement, RootCountsProcessesByAUserOfTheSlotsOwn) {
+  EXPECT_EQ(enforcement_for({}, root_host()).at("process_count"), "hard_per_call");
+}
+
+TEST(Enforcement, AnOrdinaryUserCountsThemByAUserNamespace) {
+  EXPECT_EQ(enforcement_for({}, ordinary_host()).at("process_count"), "hard_per_call");
+}
+
+TEST(Enforcement, WithNeitherItIsTheContainersCapOrNothing) {
+  Host host = ordinary_host();
+  host.features.user_namespace = false;
+  const Enforcement without = enforcement_for({}, host);
+  EXPECT_EQ(without.at("process_count"), "unsupported");
+  EXPECT_NE(unenforceable(without).find("--pids-limit"), std::string::npos);
+  host.pids_cap = "64";
+  const Enforcement capped = enforcement_for({}, host);
+  EXPECT_EQ(capped.at("process_count"), "container");
+  EXPECT_EQ(unenforceable(capped), "");
+}
+
+TEST(Enforcement, RootThatKeepsItsUidHasNoCountOfItsOwn) {
+  SandboxOptions options;
+  options.child_uid = 0;
+  EXPECT_EQ(enforcement_for(options, root_host()).at("process_count"), "unsupported");
+}
+
+TEST(Enforcement, WritesAreSaidAbiByAbi) {
+  SandboxOptions confined;
+  confined.confine_writes = WriteConfinement::kLandlock;
+  Host host = root_host();
+  const auto writes = [&](const SandboxOptions& options, int abi) {
+    host.features.landlock_abi = abi;
+    return enforcement_for(options, host).at("filesystem_writes");
+  };
+  EXPECT_EQ(writes({}, 0), "unsupported");
+  EXPECT_EQ(writes({}, 1), "available");
+  EXPECT_EQ(writes(confined, 1), "hard_content_except_truncate");
+  EXPECT_EQ(writes(confined, 2), "hard_content_except_truncate");
+  EXPECT_EQ(writes(confined, 3), "hard_content");
+  EXPECT_EQ(writes(confined, 7), "hard_content");
+  host.features.landlock_abi = 0;
+  EXPECT_THROW(refuse_missing(confined, host), Refused);
+  EXPECT_NO_THROW(refuse_missing({}, host));
+}
+
+TEST(Enforcement, HasAnEntryForEveryLimit) {
+  const Enforcement map = enforcement_for({}, root_host());
+  for (const std::string_view name : limit_names()) EXPECT_TRUE(map.contains(std::string(name))) << name;
+}
+
+}  // namespace
+}  // namespace pyplaypen::supervisor
