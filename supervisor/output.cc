@@ -1,23 +1,27 @@
 #include "supervisor/output.h"
 
-#include <algorithm>
-
 namespace pyplaypen::supervisor {
 
-void Capture::add(std::string_view bytes) {
-  hash_.update(bytes);
-  if (total_ < limit_)
-    kept_.append(bytes.substr(0, static_cast<size_t>(std::min<uint64_t>(bytes.size(), limit_ - total_))));
+Capture::Capture(uint64_t limit, Hashing hashing) : limit_(limit) {
+  if (hashing == Hashing::kSha256) hash_.emplace();
+}
+
+std::string_view Capture::pass(std::string_view bytes) {
+  if (hash_) hash_->update(bytes);
+  const uint64_t before = total_;
   total_ += bytes.size();
+  if (total_ <= limit_) return bytes;
+  if (before > limit_) return {};
+  cut_.assign(bytes.substr(0, limit_ - before)).append(kTruncationMark);
+  return cut_;
 }
 
 Output Capture::take() {
   Output output;
   output.total_bytes = total_;
-  output.sha256 = hash_.hex();
-  output.truncated = total_ > limit_;
+  if (hash_) output.sha256 = hash_->hex();
+  output.truncated = truncated();
   output.bytes = std::move(kept_);
-  if (output.truncated) output.bytes += kTruncationMark;
   return output;
 }
 

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -161,6 +161,11 @@ constexpr Step kSteps[] = {
     {Stage::kExec, execute_program},
 };
 
+bool exists(const char* path) noexcept {
+  struct stat found{};
+  return ::stat(path, &found) == 0;
+}
+
 struct Start {
   const Plan* plan;
   SetupReport report;
@@ -201,13 +206,17 @@ int Program::execute() const noexcept {
     ::execve(path.c_str(), argv_pointers_.data(), environment_pointers_.data());
     last = errno;
     if (last == ENOEXEC) return execute_by_shell(path.c_str());
-    if (last == EACCES) denied = true;
+    if (last == EACCES) {
+      // A PATH entry that may not be entered holds no program for this user.
+      denied = denied || candidates_.size() == 1 || exists(path.c_str());
+      continue;
+    }
     // What a PATH entry may be like without ending the search, as in execvp.
-    else if (last != ENOENT && last != ENOTDIR && last != ESTALE && last != ENODEV &&
-             last != ETIMEDOUT)
+    if (last != ENOENT && last != ENOTDIR && last != ESTALE && last != ENODEV && last != ETIMEDOUT)
       return last;
   }
-  return denied ? EACCES : last;
+  if (denied) return EACCES;
+  return candidates_.size() == 1 ? last : ENOENT;
 }
 
 std::span<const Step> steps() { return kSteps; }

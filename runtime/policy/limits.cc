@@ -155,9 +155,10 @@ void check_limits(const Limits& limits, LimitUse use) {
   inherited("cpu_seconds", RLIMIT_CPU, static_cast<uint64_t>(std::ceil(limits.cpu_seconds)) + 1);
   inherited("memory_bytes", RLIMIT_AS, limits.memory_bytes);
   inherited("open_files", RLIMIT_NOFILE, limits.open_files);
-  inherited("file_bytes", RLIMIT_FSIZE,
-            limits.file_bytes == std::numeric_limits<uint64_t>::max() ? limits.file_bytes
-                                                                      : limits.file_bytes + 1);
+  // For code one byte higher, so that a file which was cut there can be told from one that fits.
+  const bool exact = use == LimitUse::kCommand ||
+                     limits.file_bytes == std::numeric_limits<uint64_t>::max();
+  inherited("file_bytes", RLIMIT_FSIZE, exact ? limits.file_bytes : limits.file_bytes + 1);
 }
 
 std::span<const std::string_view> limit_names() { return kNames; }

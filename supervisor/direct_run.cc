@@ -1,0 +1,274 @@
+#include "supervisor/direct_run.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <iterator>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "runtime/jail/descendants.h"
+#include "runtime/jail/landlock.h"
+#include "runtime/sys/channel.h"
+#include "runtime/sys/error.h"
+#include "runtime/sys/signals.h"
+#include "supervisor/output_pump.h"
+#include "supervisor/private_tmp.h"
+
+namespace pyplaypen::supervisor {
+namespace {
+
+using Clock = std::chrono::steady_clock;  // CLOCK_MONOTONIC
+
+constexpr std::string_view kTmpVariable = "TMPDIR=";
+
+std::string take_tmpdir(std::vector<std::string>& environment) {
+  std::string value;
+  std::erase_if(environment, [&](const std::string& entry) {
+    if (!entry.starts_with(kTmpVariable)) return false;
+    value = entry.substr(kTmpVariable.size());
+    return true;
+  });
+  return value;
+}
+
+// The target's end of a pipe, made its own so that it can open /dev/stdout anew.
+sys::UniqueFd give(sys::UniqueFd pipe, const std::optional<jail::Identity>& identity) {
+  if (identity) sys::check(::fchown(pipe.get(), identity->uid, identity->gid), "fchown", "pipe");
+  return pipe;
+}
+
+ResourceLimits resource_limits(const DirectRun& run) {
+  ResourceLimits limits;
+  limits.cpu_seconds = static_cast<uint64_t>(run.limits.cpu_seconds);
+  limits.memory_bytes = run.limits.memory_bytes;
+  limits.open_files = run.limits.open_files;
+  limits.file_bytes = run.limits.file_bytes;
+  // Counted for the user: set where the user is the command's own.
+  if (run.identity) limits.process_count = run.limits.process_count;
+  return limits;
+}
+
+sys::UniqueFd make_ruleset(const DirectRun& run, const std::string& tmp) {
+  LandlockRuleset ruleset;
+  ruleset.scope_signals = ruleset.scope_abstract_sockets = true;
+  ruleset.missing = LandlockMissing::kLeaveOut;  // the scopes; the write set is required below
+  if (run.writes == WriteSet::kConfined) ruleset.write_paths = {".", tmp, "/dev/null"};
+  sys::UniqueFd fd = jail::build_ruleset(ruleset, run.landlock_abi);
+  if (run.writes == WriteSet::kConfined && !fd)
+    throw std::runtime_error("confining writes needs Landlock, which this kernel does not offer");
+  return fd;
+}
+
+double milliseconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_usec) / 1e3;
+}
+
+// SIGKILL at the hard limit, one second after the SIGXCPU that was ignored.
+bool ended_by_cpu_limit(const sys::ChildExit& ended, double cpu_seconds) {
+  if (!WIFSIGNALED(ended.status)) return false;
+  if (WTERMSIG(ended.status) == SIGXCPU) return true;
+  constexpr double kRounding = 0.02;
+  const double used = milliseconds(ended.usage.ru_utime) + milliseconds(ended.usage.ru_stime);
+  return WTERMSIG(ended.status) == SIGKILL && used / 1e3 >= cpu_seconds + 1 - kRounding;
+}
+
+// A command that is running, with everything that is watched while it does.
+class Running {
+ public:
+  Running(const DirectRun& run, Clock::time_point started);
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  ~Running() { end_tree(); }
+
+  DirectResult finish();
+
+ private:
+  void start(const DirectRun& run);
+  // True when the command has ended.
+  bool step();
+  bool reap();
+  void pass_on(int signal);
+  void end_tree();
+  void deliver_rest();
+  [[nodiscard]] bool wait_for_event(const timespec* timeout);
+
+  Clock::time_point started_;
+  Clock::time_point deadline_;
+  double cpu_seconds_;
+  jail::Descendants descendants_;
+  sys::SignalFd signals_;
+  std::optional<PrivateTmp> tmp_;
+  std::optional<OutputPump> out_;
+  std::optional<OutputPump> err_;
+  sys::Child child_;
+  std::optional<sys::ChildExit> ended_;
+  bool tree_ended_ = false;
+  DirectResult result_;
+};
+
+Running::Running(const DirectRun& run, Clock::time_point started)
+    : started_(started),
+      deadline_(started + std::chrono::nanoseconds(static_cast<int64_t>(run.limits.wall_seconds * 1e9))),
+      cpu_seconds_(run.limits.cpu_seconds),
+      descendants_(run.landlock_abi, run.writes == WriteSet::kConfined),
+      signals_({SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+  start(run);
+}
+
+void Running::start(const DirectRun& run) {
+  std::vector<std::string> environment = run.environment;
+  tmp_.emplace(take_tmpdir(environment), run.identity);
+  environment.push_back(std::string(kTmpVariable) + tmp_->path());
+  const jail::Program program(run.argv, std::move(environment));
+  const sys::UniqueFd ruleset = make_ruleset(run, tmp_->path());
+
+  const bool streamed = run.output == OutputMode::kStreamed;
+  auto [out_source, out_sink] = sys::pipe_pair();
+  out_sink = give(std::move(out_sink), run.identity);
+  out_.emplace(std::move(out_source), Capture(run.limits.stdout_bytes, run.hashing),
+               streamed ? STDOUT_FILENO : -1);
+  sys::UniqueFd err_sink;
+  if (run.streams == Streams::kApart) {
+    auto [source, sink] = sys::pipe_pair();
+    err_sink = give(std::move(sink), run.identity);
+    err_.emplace(std::move(source), Capture(run.limits.stderr_bytes, run.hashing),
+                 streamed ? STDERR_FILENO : -1);
+  }
+  sys::UniqueFd empty;
+  if (run.stdin_source == StdinSource::kEmpty)
+    empty.reset(sys::check(::open("/dev/null", O_RDONLY | O_CLOEXEC), "open", "/dev/null"));
+
+  jail::Plan plan;
+  plan.stdio[0] = empty.get();
+  plan.stdio[1] = out_sink.get();
+  plan.stdio[2] = err_sink ? err_sink.get() : out_sink.get();
+  plan.identity = run.identity;
+  plan.ruleset = ruleset.get();
+  plan.limits = resource_limits(run);
+  plan.program = &program;
+  jail::Launch launched = jail::launch(plan);
+  child_ = std::move(launched.child);
+  result_.failure = launched.failure;
+}
+
+// False when the time is up.
+bool Running::wait_for_event(const timespec* timeout) {
+  pollfd watched[] = {{signals_.fd(), POLLIN, 0},
+                      out_->interest(),
+                      err_ ? err_->interest() : pollfd{-1, 0, 0}};
+  return sys::check(
+             sys::retry_eintr([&] { return ::ppoll(watched, std::size(watched), timeout, nullptr); }),
+             "ppoll") > 0;
+}
+
+bool Running::reap() {
+  while (true) {
+    siginfo_t info{};
+    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return false;
+    if (info.si_pid == child_.pid()) {
+      ended_ = child_.try_wait();
+      return true;
+    }
+    ::waitpid(info.si_pid, nullptr, 0);  // an orphan of the tree
+  }
+}
+
+void Running::end_tree() {
+  if (std::exchange(tree_ended_, true)) return;
+  child_.kill_and_reap();
+  descendants_.kill_all();
+}
+
+void Running::pass_on(int signal) {
+  // A command that left its group gets it all the same.
+  if (::kill(-child_.pid(), signal) != 0) child_.signal(signal);
+}
+
+bool Running::step() {
+  out_->advance();
+  if (err_) err_->advance();
+  while (const std::optional<int> signal = signals_.take()) {
+    if (*signal != SIGCHLD) {
+      pass_on(*signal);
+    } else if (reap()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// What is in the pipes when nobody is left to write. A reader who has stalled is waited for, until a
+// signal asks to stop.
+void Running::deliver_rest() {
+  const auto drain = [](OutputPump& pump) {
+    while (pump.advance()) {
+    }
+  };
+  while (true) {
+    drain(*out_);
+    if (err_) drain(*err_);
+    const bool out_waits = out_->interest().events == POLLOUT && !out_->done();
+    const bool err_waits = err_ && err_->interest().events == POLLOUT && !err_->done();
+    if (!out_waits && !err_waits) return;
+    (void)wait_for_event(nullptr);
+    while (const std::optional<int> signal = signals_.take())
+      if (*signal != SIGCHLD) return;
+  }
+}
+
+DirectResult Running::finish() {
+  if (result_.failure.error != 0) {
+    result_.status = DirectResult::Status::kNotStarted;
+    return std::move(result_);
+  }
+  while (!ended_) {
+    const auto left = deadline_ - Clock::now();
+    const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
+    if (nanoseconds <= 0) break;
+    const timespec timeout{nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
+    if (wait_for_event(&timeout)) step();
+  }
+  result_.usage.wall_ms = std::chrono::duration<double, std::milli>(Clock::now() - started_).count();
+  if (ended_) {
+    result_.wait_status = ended_->status;
+    result_.cpu_limit = ended_by_cpu_limit(*ended_, cpu_seconds_);
+  } else {
+    result_.status = DirectResult::Status::kTimeout;
+  }
+  end_tree();
+
+  rusage usage{};
+  ::getrusage(RUSAGE_CHILDREN, &usage);
+  result_.usage.cpu_ms = milliseconds(usage.ru_utime) + milliseconds(usage.ru_stime);
+  result_.usage.max_rss_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+  deliver_rest();
+  tmp_.reset();
+  const auto worse = [&](const OutputPump& pump) {
+    const int error = pump.delivery_error();
+    if (error != 0 && error != EPIPE) result_.delivery_error = error;
+  };
+  worse(*out_);
+  result_.mid_line = (err_ ? *err_ : *out_).mid_line();
+  result_.stdout_output = out_->take();
+  if (err_) {
+    worse(*err_);
+    result_.stderr_output = err_->take();
+  }
+  return std::move(result_);
+}
+
+}  // namespace
+
+DirectResult direct_run(const DirectRun& run) {
+  // Inherited as ignored, it would have the kernel reap children before we learn how they ended.
+  ::signal(SIGCHLD, SIG_DFL);
+  return Running(run, Clock::now()).finish();
+}
+
+}  // namespace pyplaypen::supervisor
