@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/python/memory_reserve.h"
 #include "runtime/python/text.h"
 #include "runtime/sys/error.h"
 
@@ -52,7 +53,8 @@ Probe probe_process() {
   return Probe::kPossible;
 }
 
-// The stack that pthread_create would map (man 3 pthread_create: RLIMIT_STACK, else 2 MiB).
+// The stack that pthread_create would map (man 3 pthread_create: RLIMIT_STACK, else 2 MiB), in what is
+// left without the reserve that has been released since.
 Probe probe_thread_stack() {
   constexpr size_t kStackWithoutLimit = size_t{2} << 20;
   rlimit limit = {};
@@ -60,6 +62,7 @@ Probe probe_thread_stack() {
   if (::getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     size = static_cast<size_t>(limit.rlim_cur);
   }
+  size += MemoryReserve::kBytes;
   void* stack = ::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
   if (stack == MAP_FAILED) return Probe::kNoMemory;
   ::munmap(stack, size);

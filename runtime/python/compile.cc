@@ -101,9 +101,15 @@ std::string keep_lines(std::string_view head, std::string_view tail) {
   return text.append(tail);
 }
 
-PyRef compile_tree(const Captured& captured, PyObject* tree, const char* mode) {
-  const PyRef arguments = PyRef::steal(Py_BuildValue("(OOsii)", tree, captured.file_name.get(), mode,
-                                                     kFlags, 1 /* dont_inherit */));
+// What the code imported from __future__.
+int future_features(const PyRef& code) {
+  return code ? reinterpret_cast<PyCodeObject*>(code.get())->co_flags & PyCF_MASK : 0;
+}
+
+PyRef compile_tree(const Captured& captured, PyObject* tree, const char* mode, int features) {
+  const PyRef arguments =
+      PyRef::steal(Py_BuildValue("(OOsii)", tree, captured.file_name.get(), mode,
+                                 kFlags | features, 1 /* dont_inherit */));
   return arguments ? PyRef::steal(PyObject_CallObject(captured.compile.get(), arguments.get()))
                    : PyRef();
 }
@@ -137,6 +143,8 @@ std::optional<Compiled> compile_by_text(const Captured& captured, const Source& 
   if (head.find_first_not_of(" \t\r\n") != std::string_view::npos) {
     result.head = compile_text(captured, std::string(head).c_str(), Py_file_input, flags);
     if (!result.head) return PyErr_Clear(), std::nullopt;
+    // Changes what the tokens after it mean, in some versions from the next compilation on only.
+    if ((future_features(result.head) & CO_FUTURE_BARRY_AS_BDFL) != 0) return std::nullopt;
   }
   const std::string tail_text = keep_lines(head, tail);
   if (kind == Kind::kPerhapsExpression) {
@@ -175,14 +183,14 @@ std::optional<Compiled> compile_by_tree(const Captured& captured, const Source& 
     }
     result.tail_is_value = true;
     if (count > 1) {
-      result.head = compile_tree(captured, tree.get(), "exec");
+      result.head = compile_tree(captured, tree.get(), "exec", 0);
       if (!result.head) return std::nullopt;
     }
-    result.tail = compile_tree(captured, expression.get(), "eval");
+    result.tail = compile_tree(captured, expression.get(), "eval", future_features(result.head));
     if (!result.tail) return std::nullopt;
     return result;
   }
-  result.head = compile_tree(captured, tree.get(), "exec");
+  result.head = compile_tree(captured, tree.get(), "exec", 0);
   if (!result.head) return std::nullopt;
   return result;
 }
