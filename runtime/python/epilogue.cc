@@ -76,7 +76,8 @@ bool is_closed(PyObject* file) {
   return result;
 }
 
-// Files that something else than the code's globals keeps alive: a module of its own, a thread.
+// Files that something else than the code's globals keeps alive: a cycle, a module, a thread. Before a
+// collection, which may close a file under its buffer: it has no order.
 void flush_files(const Captured& captured) {
   const PyRef objects = PyRef::steal(PyObject_CallNoArgs(captured.all_objects.get()));
   if (!objects || !PyList_Check(objects.get())) return PyErr_Clear();
@@ -112,8 +113,8 @@ void finish(const Captured& captured) {
   // Daemon threads go on running here, unlike at the end of an interpreter: leave them their names.
   if (is_only_thread()) release_names(captured.main_dict.get());
   if (has_open_file()) {
-    PyGC_Collect();
-    if (has_open_file()) flush_files(captured);
+    flush_files(captured);
+    PyGC_Collect();  // files that are more than a buffer (gzip) end with their close
   }
   flush_streams(captured);
   PyErr_Clear();
