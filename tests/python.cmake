@@ -7,6 +7,8 @@ add_executable(python_tests
   ${CMAKE_CURRENT_LIST_DIR}/unit/python_epilogue_test.cc
   ${CMAKE_CURRENT_LIST_DIR}/unit/python_evaluate_test.cc
   ${CMAKE_CURRENT_LIST_DIR}/unit/python_project_test.cc
+  ${CMAKE_CURRENT_LIST_DIR}/unit/python_projectors_test.cc
+  ${CMAKE_CURRENT_LIST_DIR}/unit/python_speed_test.cc
   ${CMAKE_CURRENT_LIST_DIR}/unit/python_state_test.cc)
 
 target_compile_definitions(python_tests PRIVATE
