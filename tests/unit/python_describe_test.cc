@@ -1,11 +1,10 @@
 // describe(): message, traceback and line of what left the code.
-#include "runtime/python/describe.h"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <fstream>
 
+#include "runtime/python/describe.h"
 #include "tests/unit/python_call.h"
 
 namespace pyplaypen::python {
@@ -37,10 +36,12 @@ TEST(PythonDescribe, Messages) {
   EXPECT_EQ(call("raise KeyError('a')").report.message, "KeyError: 'a'");
   EXPECT_EQ(call("raise KeyboardInterrupt").report.message, "KeyboardInterrupt");
   EXPECT_EQ(call("class E(Exception): pass\nraise E('x')").report.message, "E: x");
-  EXPECT_EQ(call("import json\njson.loads('{')").report.message.find("json.decoder.JSONDecodeError: "),
-            0U);
-  EXPECT_EQ(call("class E(Exception):\n    def __str__(self): raise SystemExit\nraise E").report.message,
-            "E: <exception str() failed>");
+  EXPECT_EQ(
+      call("import json\njson.loads('{')").report.message.find("json.decoder.JSONDecodeError: "),
+      0U);
+  EXPECT_EQ(
+      call("class E(Exception):\n    def __str__(self): raise SystemExit\nraise E").report.message,
+      "E: <exception str() failed>");
   EXPECT_EQ(call("raise ValueError('\\ud800')").report.message, "ValueError: \\ud800");
   EXPECT_LE(call("raise ValueError('é' * 10**7)").report.message.size(), 8100U);
   EXPECT_EQ(call("raise 5").report.message, "TypeError: exceptions must derive from BaseException");
@@ -53,8 +54,10 @@ TEST(PythonDescribe, LineIsTheDeepestOfTheUsersSource) {
   // A line of a file of the library.
   EXPECT_NE(report.traceback.find("return _default_decoder.decode(s)"), std::string::npos)
       << report.traceback;
-  EXPECT_EQ(call("import functools\ndef f(a, b):\n    raise ValueError\nfunctools.reduce(f, [1, 2])")
-                .report.line.value_or(0), 3);
+  EXPECT_EQ(
+      call("import functools\ndef f(a, b):\n    raise ValueError\nfunctools.reduce(f, [1, 2])")
+          .report.line.value_or(0),
+      3);
 }
 
 TEST(PythonDescribe, FramesAreBounded) {
@@ -65,9 +68,12 @@ TEST(PythonDescribe, FramesAreBounded) {
       << report.traceback;
   EXPECT_EQ(report.line.value_or(0), 2);
   const wire::Report chained =
-      call("def f(n):\n    if n == 0: raise ValueError('deep')\n    f(n - 1)\n"
-           "def g(n):\n    if n == 0:\n        try: f(50)\n        except ValueError: raise KeyError('k')\n"
-           "    g(n - 1)\ng(100)").report;
+      call(
+          "def f(n):\n    if n == 0: raise ValueError('deep')\n    f(n - 1)\n"
+          "def g(n):\n    if n == 0:\n        try: f(50)\n        except ValueError: raise "
+          "KeyError('k')\n"
+          "    g(n - 1)\ng(100)")
+          .report;
   EXPECT_LE(count(chained.traceback, "  File "), 20);
   EXPECT_NE(chained.traceback.find("During handling of the above exception"), std::string::npos);
   EXPECT_NE(chained.traceback.find("ValueError: deep\n\nDuring"), std::string::npos);
@@ -75,7 +81,8 @@ TEST(PythonDescribe, FramesAreBounded) {
 
 TEST(PythonDescribe, MillionFramesInTime) {
   const auto start = std::chrono::steady_clock::now();
-  const Outcome outcome = call("import sys\nsys.setrecursionlimit(10**6)\ndef f(n): return f(n + 1)\nf(0)");
+  const Outcome outcome =
+      call("import sys\nsys.setrecursionlimit(10**6)\ndef f(n): return f(n + 1)\nf(0)");
   ASSERT_TRUE(outcome.reported);
   EXPECT_EQ(outcome.report.status, Status::kRuntime) << outcome.report.message;
   EXPECT_EQ(count(outcome.report.traceback, "  File "), 20);
@@ -84,7 +91,8 @@ TEST(PythonDescribe, MillionFramesInTime) {
 
 TEST(PythonDescribe, Chains) {
   const wire::Report cause =
-      call("try:\n    1/0\nexcept ZeroDivisionError as e:\n    raise ValueError('v') from e").report;
+      call("try:\n    1/0\nexcept ZeroDivisionError as e:\n    raise ValueError('v') from e")
+          .report;
   EXPECT_EQ(cause.message, "ValueError: v");
   EXPECT_EQ(cause.line.value_or(0), 4);
   EXPECT_NE(cause.traceback.find("direct cause"), std::string::npos);
@@ -93,26 +101,31 @@ TEST(PythonDescribe, Chains) {
       call("try:\n    1/0\nexcept ZeroDivisionError:\n    raise ValueError('v') from None").report;
   EXPECT_EQ(hidden.traceback.find("ZeroDivisionError:"), std::string::npos);
   const wire::Report circle =
-      call("a = ValueError('a')\nb = ValueError('b')\na.__cause__ = b\nb.__cause__ = a\nraise a").report;
-  EXPECT_EQ(count(circle.traceback, "ValueError: b"), 1);
-  const wire::Report endless =
-      call("e = ValueError('0')\nfor i in range(10**5):\n    n = ValueError(str(i)); n.__cause__ = e; e = n\nraise e")
+      call("a = ValueError('a')\nb = ValueError('b')\na.__cause__ = b\nb.__cause__ = a\nraise a")
           .report;
+  EXPECT_EQ(count(circle.traceback, "ValueError: b"), 1);
+  const wire::Report endless = call(
+                                   "e = ValueError('0')\nfor i in range(10**5):\n    n = "
+                                   "ValueError(str(i)); n.__cause__ = e; e = n\nraise e")
+                                   .report;
   EXPECT_LE(count(endless.traceback, "ValueError"), 5);
 }
 
 TEST(PythonDescribe, GroupsAndNotes) {
-  const wire::Report report = call(
-      "def f(): raise KeyError('inner')\ntry: f()\nexcept KeyError as e: k = e\n"
-      "g = ExceptionGroup('many', [k, ExceptionGroup('two', [TypeError('t')])])\n"
-      "g.add_note('a note')\nraise g").report;
+  const wire::Report report =
+      call(
+          "def f(): raise KeyError('inner')\ntry: f()\nexcept KeyError as e: k = e\n"
+          "g = ExceptionGroup('many', [k, ExceptionGroup('two', [TypeError('t')])])\n"
+          "g.add_note('a note')\nraise g")
+          .report;
   EXPECT_EQ(report.message, "ExceptionGroup: many (2 sub-exceptions)");
   for (const char* part : {"KeyError: 'inner'", "TypeError: t", "a note", "exception 1 of 2",
                            "def f(): raise KeyError('inner')"}) {
     EXPECT_NE(report.traceback.find(part), std::string::npos) << part << report.traceback;
   }
-  EXPECT_LE(call("raise ExceptionGroup('m', [ValueError('x' * 10000)] * 10000)").report.traceback.size(),
-            70000U);
+  EXPECT_LE(
+      call("raise ExceptionGroup('m', [ValueError('x' * 10000)] * 10000)").report.traceback.size(),
+      70000U);
 }
 
 TEST(PythonDescribe, SyntaxErrors) {
@@ -130,9 +143,10 @@ TEST(PythonDescribe, SyntaxErrors) {
 }
 
 TEST(PythonDescribe, NoFramesOfOursOrOfTheEventLoop) {
-  const wire::Report report =
-      call("import asyncio\nawait asyncio.sleep(0)\nasync def f():\n    raise ValueError('v')\nawait f()")
-          .report;
+  const wire::Report report = call(
+                                  "import asyncio\nawait asyncio.sleep(0)\nasync def f():\n    "
+                                  "raise ValueError('v')\nawait f()")
+                                  .report;
   EXPECT_EQ(report.message, "ValueError: v");
   EXPECT_EQ(report.line.value_or(0), 4);
   EXPECT_EQ(report.traceback.find("asyncio/"), std::string::npos) << report.traceback;
@@ -141,12 +155,14 @@ TEST(PythonDescribe, NoFramesOfOursOrOfTheEventLoop) {
 }
 
 TEST(PythonDescribe, SourceIsTheCallsOwnNotWhatLinecacheSays) {
-  EXPECT_NE(call("import linecache\nlinecache.cache.clear()\n1/0").report.traceback.find("    1/0\n"),
-            std::string::npos);
+  EXPECT_NE(
+      call("import linecache\nlinecache.cache.clear()\n1/0").report.traceback.find("    1/0\n"),
+      std::string::npos);
   // A FIFO as a file name neither blocks nor is read.
   EXPECT_EQ(call("import os\nos.mkfifo('/tmp/pyplaypen-test-fifo')\ntry:\n"
                  "    exec(compile('1/0', '/tmp/pyplaypen-test-fifo', 'exec'))\n"
-                 "finally: os.remove('/tmp/pyplaypen-test-fifo')").report.message,
+                 "finally: os.remove('/tmp/pyplaypen-test-fifo')")
+                .report.message,
             "ZeroDivisionError: division by zero");
 }
 
@@ -169,7 +185,8 @@ TEST(PythonDescribe, Exits) {
   EXPECT_EQ(text.exit_code.value_or(-1), 1);
   EXPECT_EQ(call("raise SystemExit(10**30)").report.exit_code.value_or(0), -1);
   EXPECT_EQ(call("raise SystemExit([1, 2])").report.message, "[1, 2]");
-  EXPECT_EQ(call("import asyncio\nawait asyncio.sleep(0)\nraise SystemExit(4)").report.exit_code.value_or(0),
+  EXPECT_EQ(call("import asyncio\nawait asyncio.sleep(0)\nraise SystemExit(4)")
+                .report.exit_code.value_or(0),
             4);
 }
 

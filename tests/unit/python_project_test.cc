@@ -1,11 +1,10 @@
 // project(): a value to JSON text, its refusals and its bounds.
-#include "runtime/python/project.h"
-
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
 #include <chrono>
 
+#include "runtime/python/project.h"
 #include "tests/unit/python_call.h"
 
 namespace pyplaypen::python {
@@ -18,14 +17,15 @@ std::string reads_back(const std::string& expression, const std::string& setup =
   const std::string json = value(setup + expression);
   return in_child([&]() -> std::string {
     const PyRef names = PyRef::borrow(captured().main_dict.get());
-    const PyRef text = PyRef::steal(PyUnicode_FromStringAndSize(
-        json.data(), static_cast<Py_ssize_t>(json.size())));
+    const PyRef text = PyRef::steal(
+        PyUnicode_FromStringAndSize(json.data(), static_cast<Py_ssize_t>(json.size())));
     if (!text) return "no UTF-8: " + json.substr(0, 100);
     PyDict_SetItemString(names.get(), "text", text.get());
     const std::string check = setup +
                               "import json, sys\nsys.set_int_max_str_digits(0)\n"
                               "def same(a, b): return type(a) is type(b) and repr(a) == repr(b)\n"
-                              "assert same(json.loads(text), " + expression + "), text[:200]\n";
+                              "assert same(json.loads(text), " +
+                              expression + "), text[:200]\n";
     return PyRun_SimpleString(check.c_str()) == 0 ? "same" : "different: " + json.substr(0, 200);
   });
 }
@@ -48,22 +48,25 @@ TEST(PythonProject, PlainTypes) {
 }
 
 TEST(PythonProject, Subclasses) {
-  EXPECT_EQ(value("import enum, collections\n"
-                  "class S(str): pass\nclass I(int): pass\nclass F(float): pass\n"
-                  "class L(list): pass\nclass D(dict): pass\n"
-                  "class C(enum.IntEnum): A = 3\nclass T(str, enum.Enum): B = 'b'\n"
-                  "P = collections.namedtuple('P', 'x y')\n"
-                  "[S('s'), I(2**70), F(0.1), L([1]), D(a=1), C.A, T.B, P(1, 2),"
-                  " collections.Counter('aab'), collections.defaultdict(int, z=1)]"),
-            "[\"s\",1180591620717411303424,0.1,[1],{\"a\":1},3,\"b\",[1,2],{\"a\":2,\"b\":1},{\"z\":1}]");
+  EXPECT_EQ(
+      value("import enum, collections\n"
+            "class S(str): pass\nclass I(int): pass\nclass F(float): pass\n"
+            "class L(list): pass\nclass D(dict): pass\n"
+            "class C(enum.IntEnum): A = 3\nclass T(str, enum.Enum): B = 'b'\n"
+            "P = collections.namedtuple('P', 'x y')\n"
+            "[S('s'), I(2**70), F(0.1), L([1]), D(a=1), C.A, T.B, P(1, 2),"
+            " collections.Counter('aab'), collections.defaultdict(int, z=1)]"),
+      "[\"s\",1180591620717411303424,0.1,[1],{\"a\":1},3,\"b\",[1,2],{\"a\":2,\"b\":1},{\"z\":1}]");
   EXPECT_EQ(value("import collections\no = collections.OrderedDict(a=1, b=2, c=3)\n"
                   "o.move_to_end('a')\no"),
             "{\"b\":2,\"c\":3,\"a\":1}");
   EXPECT_EQ(value("import datetime\nclass D(datetime.date):\n"
-                  "    def isoformat(self): return 'mine'\nD(2024, 1, 1)"), "\"mine\"");
+                  "    def isoformat(self): return 'mine'\nD(2024, 1, 1)"),
+            "\"mine\"");
   EXPECT_EQ(value("class I(int):\n    def bit_length(self): return 1\n"
                   "    def __abs__(self): return 0\n    def to_bytes(self, *a): return b''\n"
-                  "I(-10**30)"), "-1" + std::string(30, '0'));
+                  "I(-10**30)"),
+            "-1" + std::string(30, '0'));
 }
 
 TEST(PythonProject, IntegersOfAnySizeAreExact) {
@@ -85,7 +88,8 @@ TEST(PythonProject, FloatsAreReprs) {
   const Outcome outcome = call(
       "import random, struct, json\n"
       "random.seed(5)\n"
-      "a = [struct.unpack('d', struct.pack('Q', random.getrandbits(64)))[0] for _ in range(20000)]\n"
+      "a = [struct.unpack('d', struct.pack('Q', random.getrandbits(64)))[0] for _ in "
+      "range(20000)]\n"
       "a += [random.uniform(-1000, 1000) for _ in range(10000)]\n"
       "a += [round(random.uniform(-1000, 1000), 3) for _ in range(5000)]\n"
       "a += [float(random.getrandbits(60)) for _ in range(5000)]\n"
@@ -126,7 +130,8 @@ TEST(PythonProject, Refusals) {
       {"{1: 'a', '1': 'b'}", "same string '1'"},
       {"{None: 1, 'None': 2}", "same string 'None'"},
       {"class K:\n    def __init__(self, n): self.n = n\n    def __str__(self): return 'k'\n"
-       "{K(1): 1, K(2): 2}", "same string 'k'"},
+       "{K(1): 1, K(2): 2}",
+       "same string 'k'"},
       {"object()", "no JSON form"},
       {"b'x'", "no JSON form"},
       {"1j", "no JSON form"},
@@ -199,9 +204,9 @@ TEST(PythonProject, LimitIsExactAndEarly) {
 }
 
 TEST(PythonProject, HugeValuesAreRefusedWithoutACopy) {
-  for (const char* code : {"'x' * 50_000_000", "['x'] * 20_000_000", "set(range(2_000_000))",
-                           "'é' * 50_000_000", "(1,) * 20_000_000", "1 << 40_000_000",
-                           "{'a': 'x' * 50_000_000}", "'\\n' * 5_000_000"}) {
+  for (const char* code :
+       {"'x' * 50_000_000", "['x'] * 20_000_000", "set(range(2_000_000))", "'é' * 50_000_000",
+        "(1,) * 20_000_000", "1 << 40_000_000", "{'a': 'x' * 50_000_000}", "'\\n' * 5_000_000"}) {
     const auto start = std::chrono::steady_clock::now();
     const Outcome outcome = call("v = " + std::string(code) + "\nv");
     EXPECT_EQ(outcome.report.status, Status::kReturnLimit) << code << outcome.report.message;
@@ -212,24 +217,27 @@ TEST(PythonProject, HugeValuesAreRefusedWithoutACopy) {
 
 TEST(PythonProject, MutationWhileProjecting) {
   EXPECT_EQ(value("class K:\n    def __str__(self):\n        l.clear()\n        return 'k'\n"
-                  "l = [{K(): 1}, 2, 3]\nl"), "[{\"k\":1}]");
-  const Outcome grows = call("class K:\n    def __str__(self):\n"
-                             "        for i in range(1000): d[i] = i\n        return 'k'\n"
-                             "d = {}\nd['a'] = {K(): 1}\nd['b'] = 2\nd");
+                  "l = [{K(): 1}, 2, 3]\nl"),
+            "[{\"k\":1}]");
+  const Outcome grows = call(
+      "class K:\n    def __str__(self):\n"
+      "        for i in range(1000): d[i] = i\n        return 'k'\n"
+      "d = {}\nd['a'] = {K(): 1}\nd['b'] = 2\nd");
   EXPECT_EQ(grows.report.status, Status::kSerialization);
   EXPECT_NE(grows.report.message.find("changed"), std::string::npos);
-  const Outcome clears = call("class K:\n    def __str__(self):\n        d.clear()\n        return 'k'\n"
-                              "d = {K(): 1, 'b': [2]}\nd");
+  const Outcome clears = call(
+      "class K:\n    def __str__(self):\n        d.clear()\n        return 'k'\n"
+      "d = {K(): 1, 'b': [2]}\nd");
   EXPECT_EQ(clears.report.status, Status::kSerialization) << clears.report.value_json;
-  const Outcome endless = call("class K:\n    def __str__(self):\n"
-                               "        l.append({K(): 1})\n        return 'k'\n"
-                               "l = [{K(): 1}]\nl");
+  const Outcome endless = call(
+      "class K:\n    def __str__(self):\n"
+      "        l.append({K(): 1})\n        return 'k'\n"
+      "l = [{K(): 1}]\nl");
   EXPECT_EQ(endless.report.status, Status::kReturnLimit);
 }
 
 TEST(PythonProject, MemoryErrorIsTheLimit) {
-  const Outcome outcome =
-      call("class K:\n    def __str__(self): raise MemoryError\n{K(): 1}");
+  const Outcome outcome = call("class K:\n    def __str__(self): raise MemoryError\n{K(): 1}");
   EXPECT_EQ(outcome.report.status, Status::kMemoryLimit);
   CallOptions options;
   options.before = [] {
@@ -279,7 +287,8 @@ TEST(PythonProject, Projector) {
   EXPECT_EQ(call("object()", options).report.status, Status::kSerialization);
   options.type_projector = "projectors_under_test:eager";
   EXPECT_EQ(value("import collections\n"
-                  "[1, 1.5, float('nan'), collections.namedtuple('N', 'a')(1), (1,), True]", options),
+                  "[1, 1.5, float('nan'), collections.namedtuple('N', 'a')(1), (1,), True]",
+                  options),
             "[1,1.5,\"nf\",{\"seen\":\"N\"},[1],true]");
   options.type_projector = "projectors_under_test:modest";
   EXPECT_EQ(value("import collections\n[collections.namedtuple('N', 'a')(1)]", options), "[[1]]");

@@ -1,4 +1,5 @@
-// Not checks but measurements: python_tests --gtest_also_run_disabled_tests --gtest_filter='*Speed*'
+// Not checks but measurements: python_tests --gtest_also_run_disabled_tests
+// --gtest_filter='*Speed*'
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -31,8 +32,6 @@ double one_call(const std::string& code) {
     settle(captured());
     wire::Request request;
     request.code = code;
-    request.environment = wire::Environment{{"PATH", "/usr/bin:/bin"}, {"HOME", "/tmp"},
-                                            {"LANG", "C.UTF-8"}, {"TMPDIR", "/tmp"}, {"USER", "x"}};
     const Clock::time_point start = Clock::now();
     const wire::Report report =
         run_call(captured(), {}, request, {workspace, workspace, ::getpid()});
@@ -47,11 +46,13 @@ TEST(PythonSpeed, DISABLED_Calls) {
       {"1+1", "1+1"},
       {"comprehension", "sum(i * i for i in range(100))"},
       {"string", "text = 'a b c'\n' '.join(w.upper() for w in text.split())"},
-      {"print", "print('hello')"},
-      {"class", "class A:\n    def __init__(self, x): self.x = x\n    def f(self): return self.x + 1\nA(1).f()"},
+      {"class",
+       "class A:\n    def __init__(self, x): self.x = x\n    def f(self): return self.x + "
+       "1\nA(1).f()"},
       {"json", "import json\njson.loads(json.dumps({'a': [1, 2, 3], 'b': None}))"},
       {"exception", "try:\n    1/0\nexcept ZeroDivisionError as e:\n    r = str(e)\nr"},
-      {"datetime", "import datetime\n(datetime.date(2024, 1, 1) + datetime.timedelta(days=40)).isoformat()"},
+      {"datetime",
+       "import datetime\n(datetime.date(2024, 1, 1) + datetime.timedelta(days=40)).isoformat()"},
   };
   for (const auto& [name, code] : snippets) {
     std::vector<double> times;
@@ -68,19 +69,21 @@ TEST(PythonSpeed, DISABLED_Projection) {
       "['some text %d' % i for i in range(55_000)]",
       "['é€ %d' % i for i in range(70_000)]",
       "[i / 7 for i in range(50_000)]",
-      "[{'id': i, 'name': 'n%d' % i, 'ok': True, 'none': None, 'x': [1, 2.5]} for i in range(15_000)]",
+      "[{'id': i, 'name': 'n%d' % i, 'ok': True, 'none': None, 'x': [1, 2.5]} for i in "
+      "range(15_000)]",
       "'x' * 999_000",
       "{str(i): i for i in range(60_000)}",
       "[10**50 + i for i in range(10_000)]",
   };
   for (const char* expression : values) {
     std::cout << in_child([&] {
-      const std::string setup = "import json, time\nv = " + std::string(expression) +
-                                "\nbest = 1e9\nfor _ in range(9):\n"
-                                "    t = time.perf_counter()\n"
-                                "    s = json.dumps(v, separators=(',', ':'), ensure_ascii=False).encode()\n"
-                                "    best = min(best, time.perf_counter() - t)\n"
-                                "best *= 1e6";
+      const std::string setup =
+          "import json, time\nv = " + std::string(expression) +
+          "\nbest = 1e9\nfor _ in range(9):\n"
+          "    t = time.perf_counter()\n"
+          "    s = json.dumps(v, separators=(',', ':'), ensure_ascii=False).encode()\n"
+          "    best = min(best, time.perf_counter() - t)\n"
+          "best *= 1e6";
       PyRun_SimpleString(setup.c_str());
       PyObject* names = captured().main_dict.get();
       const double dumps = PyFloat_AsDouble(PyDict_GetItemString(names, "best"));
@@ -94,8 +97,9 @@ TEST(PythonSpeed, DISABLED_Projection) {
         size = report.value_json.size();
       }
       char line[300];
-      std::snprintf(line, sizeof line, "%7zu bytes: %6.0f us, json.dumps %6.0f us, %4.1f times  %s\n",
-                    size, best, dumps, dumps / best, expression);
+      std::snprintf(line, sizeof line,
+                    "%7zu bytes: %6.0f us, json.dumps %6.0f us, %4.1f times  %s\n", size, best,
+                    dumps, dumps / best, expression);
       return std::string(line);
     });
   }

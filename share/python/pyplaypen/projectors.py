@@ -33,15 +33,16 @@
 What is missing in a pandas object (NaN included) is null: that is what NaN means there. In a numpy
 array NaN is a number without a JSON form, which ``numpy_pandas`` leaves to be refused.
 
-No rows are left out: a table is returned whole, or refused with ``return_limit``. Cut it in the code
-(``df.head(100)``) when a part is enough. An index is not part of the projection; ``reset_index()``
-makes it a column, ``to_dict()`` makes a Series an object.
+No rows are left out: a table is returned whole, or refused with ``return_limit``. Cut it in the
+code (``df.head(100)``) when a part is enough. An index is not part of the projection;
+``reset_index()`` makes it a column, ``to_dict()`` makes a Series an object.
 
-Nothing here imports numpy, pandas or matplotlib: a value of theirs exists only where they are loaded.
+Nothing here imports numpy, pandas or matplotlib: a value of theirs exists only where they are
+loaded.
 
-A projector returns plain data or another value to be projected, raises for what it does not know, and
-answers ``NotImplemented`` to leave a value that it was offered first (see ``wants``) to the ordinary
-rule.
+A projector returns plain data or another value to be projected, raises for what it does not know,
+and answers ``NotImplemented`` to leave a value that it was offered first (see ``wants``) to the
+ordinary rule.
 """
 
 import base64
@@ -88,7 +89,9 @@ _saved_figures = weakref.WeakKeyDictionary()
 
 def _type_name(value):
     kind = type(value)
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    if kind.__module__ == "builtins":
+        return kind.__qualname__
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _numpy(value):
