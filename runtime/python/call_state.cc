@@ -46,8 +46,7 @@ std::string time_zone() {
 }
 
 PyRef make_bytes(const std::string& text) {
-  return PyRef::steal(
-      PyBytes_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
+  return PyRef::steal(PyBytes_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
 }
 
 }  // namespace
@@ -72,7 +71,8 @@ std::string settle(const Captured& captured) {
     what = "tempfile";
   }
   if (what == nullptr) return {};
-  return std::string("resetting ") + what + ": " + exception_line(take_failure().get(), kMaxMessage);
+  return std::string("resetting ") + what + ": " +
+         exception_line(take_failure().get(), kMaxMessage);
 }
 
 bool apply_environment(const Captured& captured, const wire::Environment& environment) {

@@ -8,13 +8,14 @@
 
 namespace pyplaypen::python {
 
-// SIGPIPE and SIGXFSZ get handlers that do nothing, so that the failing write raises; unlike SIG_IGN
-// they are reset by an exec. SIGINT keeps Python's handler. Runs in: zygote, once.
+// SIGPIPE and SIGXFSZ get handlers that do nothing, so that the failing write raises; unlike
+// SIG_IGN they are reset by an exec. SIGINT keeps Python's handler. Runs in: zygote, once.
 void install_signal_handlers();
 
 // Draws new seeds for `random` and numpy's global generator and forgets tempfile's directory, each
-// where it is loaded; nothing is imported. Returns what failed, empty when nothing did. Runs in: child,
-// after the warm-up and before its request, so that no two children share a seed and no call waits.
+// where it is loaded; nothing is imported. Returns what failed, empty when nothing did. Runs in:
+// child, after the warm-up and before its request, so that no two children share a seed and no call
+// waits.
 std::string settle(const Captured& captured);
 
 // Makes this the whole environment, for C and for os.environ, and takes over its time zone. False,

@@ -53,9 +53,8 @@ PyRef standard_stream(const char* name) {
   if (!stream || stream.get() == Py_None) return {};
   const PyRef method = attribute(stream, "reconfigure");
   const PyRef no_arguments = PyRef::steal(PyTuple_New(0));
-  const PyRef options =
-      PyRef::steal(Py_BuildValue("{s:s,s:s,s:O}", "encoding", "utf-8", "errors", "backslashreplace",
-                                 "line_buffering", Py_True));
+  const PyRef options = PyRef::steal(Py_BuildValue("{s:s,s:s,s:O}", "encoding", "utf-8", "errors",
+                                                   "backslashreplace", "line_buffering", Py_True));
   if (!no_arguments || !options ||
       !PyRef::steal(PyObject_Call(method.get(), no_arguments.get(), options.get()))) {
     throw_python_error(std::string("configuring ") + name);
@@ -94,7 +93,11 @@ Captured capture() {
   result.tzset = from("time", "tzset");
   result.random_seed = attribute(from("_random", "Random"), "seed");
 
-  result.join_threads = from("threading", "_shutdown");
+  const PyRef threading = import("threading");
+  result.join_threads = attribute(threading, "_shutdown");
+  result.thread_exit_functions =
+      PyRef::steal(PyObject_GetAttrString(threading.get(), "_threading_atexits"));
+  PyErr_Clear();
   result.run_exit_functions = from("atexit", "_run_exitfuncs");
   result.standard_output = standard_stream("stdout");
   result.standard_error = standard_stream("stderr");

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/python/memory_reserve.h"
 #include "runtime/python/text.h"
 #include "runtime/sys/error.h"
 
@@ -35,9 +36,7 @@ int errno_of(PyObject* exception) {
   return static_cast<int>(value);
 }
 
-int leave_at_once(void*) {
-  ::_exit(0);
-}
+int leave_at_once(void*) { ::_exit(0); }
 
 enum class Probe { kPossible, kNoProcess, kNoMemory };
 
@@ -52,7 +51,8 @@ Probe probe_process() {
   return Probe::kPossible;
 }
 
-// The stack that pthread_create would map (man 3 pthread_create: RLIMIT_STACK, else 2 MiB).
+// The stack that pthread_create would map (man 3 pthread_create: RLIMIT_STACK, else 2 MiB), in what
+// is left without the reserve that has been released since.
 Probe probe_thread_stack() {
   constexpr size_t kStackWithoutLimit = size_t{2} << 20;
   rlimit limit = {};
@@ -60,6 +60,7 @@ Probe probe_thread_stack() {
   if (::getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     size = static_cast<size_t>(limit.rlim_cur);
   }
+  size += MemoryReserve::kBytes;
   void* stack = ::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
   if (stack == MAP_FAILED) return Probe::kNoMemory;
   ::munmap(stack, size);
@@ -80,9 +81,9 @@ Origin origin_of(PyObject* exception) {
   while (entry->tb_next != nullptr) entry = entry->tb_next;
   const PyRef owner = PyRef::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(entry->tb_frame)));
   auto* code = reinterpret_cast<PyCodeObject*>(owner.get());
-  for (const char* module : {"/subprocess.py", "/multiprocessing/popen_fork.py",
-                             "/multiprocessing/util.py", "/multiprocessing/forkserver.py",
-                             "/pty.py"}) {
+  for (const char* module :
+       {"/subprocess.py", "/multiprocessing/popen_fork.py", "/multiprocessing/util.py",
+        "/multiprocessing/forkserver.py", "/pty.py"}) {
     if (ends_with(code->co_filename, module)) return Origin::kProcessModule;
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_names); ++i) {
@@ -158,7 +159,8 @@ Status classify_group(PyObject* exception, int depth) {
   if (depth == kMaxLinks || !is_a(exception, PyExc_BaseExceptionGroup)) return Status::kRuntime;
   const PyRef members = PyRef::steal(PyObject_GetAttrString(exception, "exceptions"));
   if (!members) return PyErr_Clear(), Status::kRuntime;
-  if (!PyTuple_Check(members.get()) || PyTuple_GET_SIZE(members.get()) == 0) return Status::kRuntime;
+  if (!PyTuple_Check(members.get()) || PyTuple_GET_SIZE(members.get()) == 0)
+    return Status::kRuntime;
   const Status status = classify_chain(PyTuple_GET_ITEM(members.get(), 0), depth + 1);
   for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(members.get()) && i < kMaxMembers; ++i) {
     if (classify_chain(PyTuple_GET_ITEM(members.get(), i), depth + 1) != status) {

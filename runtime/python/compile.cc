@@ -33,8 +33,9 @@ enum class Kind { kStatement, kPerhapsExpression };
 // Saves a parse that would fail: only what surely is no expression is called a statement.
 Kind kind_of(std::string_view tail) {
   constexpr std::array<std::string_view, 19> kKeywords = {
-      "assert", "async", "break",  "class",    "continue", "def",   "del",    "for", "from", "global",
-      "if",     "import", "nonlocal", "pass",  "raise",    "return", "try",   "while", "with"};
+      "assert", "async",  "break",  "class", "continue", "def",      "del",
+      "for",    "from",   "global", "if",    "import",   "nonlocal", "pass",
+      "raise",  "return", "try",    "while", "with"};
   if (tail.starts_with('@')) return Kind::kStatement;
   size_t length = 0;
   while (length < tail.size() && is_word(tail[length])) ++length;
@@ -57,8 +58,8 @@ Kind kind_of(std::string_view tail) {
 bool may_be_starred(std::string_view tail) {
   for (size_t star = tail.find('*'); star != std::string_view::npos;
        star = tail.find('*', star + 1)) {
-    const size_t before = star == 0 ? std::string_view::npos
-                                    : tail.find_last_not_of(" \t\r\n\\", star - 1);
+    const size_t before =
+        star == 0 ? std::string_view::npos : tail.find_last_not_of(" \t\r\n\\", star - 1);
     if (before == std::string_view::npos || tail[before] == ',') return true;
   }
   return false;
@@ -70,6 +71,27 @@ bool continues_statement(std::string_view line) {
   size_t length = 0;
   while (length < line.size() && is_word(line[length])) ++length;
   return std::find(kClauses.begin(), kClauses.end(), line.substr(0, length)) != kClauses.end();
+}
+
+// Whether a tail that is no expression by itself is one statement without a value, and means what
+// it means in the whole.
+bool stands_alone(std::string_view whole, std::string_view tail) {
+  const bool may_be_several = tail.find(';') != std::string_view::npos;
+  const bool belongs_first = tail.find("__future__") != std::string_view::npos;
+  // Declares names for all of the module, and is refused after their use.
+  const bool may_declare = whole.find("global") != std::string_view::npos;
+  return !may_be_several && !belongs_first && !may_declare && !may_be_starred(tail);
+}
+
+// A module's annotations are gathered by its code object; two of them would each have their own.
+bool annotates(const PyRef& code) {
+  PyObject* names = reinterpret_cast<PyCodeObject*>(code.get())->co_names;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
+    for (const char* name : {"__annotations__", "__annotate__", "__conditional_annotations__"}) {
+      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), name) == 0) return true;
+    }
+  }
+  return false;
 }
 
 // Where the last line begins that has the start of a statement in column 0, by its looks.
@@ -101,9 +123,14 @@ std::string keep_lines(std::string_view head, std::string_view tail) {
   return text.append(tail);
 }
 
-PyRef compile_tree(const Captured& captured, PyObject* tree, const char* mode) {
-  const PyRef arguments = PyRef::steal(Py_BuildValue("(OOsii)", tree, captured.file_name.get(), mode,
-                                                     kFlags, 1 /* dont_inherit */));
+// What the code imported from __future__.
+int future_features(const PyRef& code) {
+  return code ? reinterpret_cast<PyCodeObject*>(code.get())->co_flags & PyCF_MASK : 0;
+}
+
+PyRef compile_tree(const Captured& captured, PyObject* tree, const char* mode, int features) {
+  const PyRef arguments = PyRef::steal(Py_BuildValue(
+      "(OOsii)", tree, captured.file_name.get(), mode, kFlags | features, 1 /* dont_inherit */));
   return arguments ? PyRef::steal(PyObject_CallObject(captured.compile.get(), arguments.get()))
                    : PyRef();
 }
@@ -125,18 +152,15 @@ std::optional<Compiled> compile_by_text(const Captured& captured, const Source& 
   const std::string_view head = text.substr(0, cut);
   const std::string_view tail = text.substr(cut);
   const Kind kind = kind_of(tail);
-  // More than one statement; an import that is right at the beginning only.
-  if (kind == Kind::kStatement &&
-      (tail.find(';') != std::string_view::npos ||
-       tail.find("__future__") != std::string_view::npos || may_be_starred(tail))) {
-    return std::nullopt;
-  }
+  if (kind == Kind::kStatement && !stands_alone(text, tail)) return std::nullopt;
 
   Compiled result;
   PyCompilerFlags flags = compiler_flags(kFlags);  // gains the head's future features
   if (head.find_first_not_of(" \t\r\n") != std::string_view::npos) {
     result.head = compile_text(captured, std::string(head).c_str(), Py_file_input, flags);
     if (!result.head) return PyErr_Clear(), std::nullopt;
+    // Changes what the tokens after it mean, in some versions from the next compilation on only.
+    if ((future_features(result.head) & CO_FUTURE_BARRY_AS_BDFL) != 0) return std::nullopt;
   }
   const std::string tail_text = keep_lines(head, tail);
   if (kind == Kind::kPerhapsExpression) {
@@ -147,10 +171,11 @@ std::optional<Compiled> compile_by_text(const Captured& captured, const Source& 
       return result;
     }
     PyErr_Clear();
-    if (tail.find(';') != std::string_view::npos || may_be_starred(tail)) return std::nullopt;
+    if (!stands_alone(text, tail)) return std::nullopt;
   }
   result.tail = compile_text(captured, tail_text.c_str(), Py_file_input, flags);
   if (!result.tail) return PyErr_Clear(), std::nullopt;
+  if (annotates(result.tail)) return std::nullopt;
   return result;
 }
 
@@ -175,14 +200,14 @@ std::optional<Compiled> compile_by_tree(const Captured& captured, const Source& 
     }
     result.tail_is_value = true;
     if (count > 1) {
-      result.head = compile_tree(captured, tree.get(), "exec");
+      result.head = compile_tree(captured, tree.get(), "exec", 0);
       if (!result.head) return std::nullopt;
     }
-    result.tail = compile_tree(captured, expression.get(), "eval");
+    result.tail = compile_tree(captured, expression.get(), "eval", future_features(result.head));
     if (!result.tail) return std::nullopt;
     return result;
   }
-  result.head = compile_tree(captured, tree.get(), "exec");
+  result.head = compile_tree(captured, tree.get(), "exec", 0);
   if (!result.head) return std::nullopt;
   return result;
 }

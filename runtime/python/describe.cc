@@ -19,14 +19,14 @@
 namespace pyplaypen::python {
 namespace {
 
-constexpr size_t kMaxFrames = 20;      // of all exceptions together
-constexpr size_t kMaxChain = 5;        // causes and contexts, the exception itself included
-constexpr size_t kMaxMembers = 10;     // of an exception group
+constexpr size_t kMaxFrames = 20;   // of all exceptions together
+constexpr size_t kMaxChain = 5;     // causes and contexts, the exception itself included
+constexpr size_t kMaxMembers = 10;  // of an exception group
 constexpr int kMaxGroupDepth = 3;
-constexpr size_t kMaxMessage = 8000;   // bytes, of one exception
+constexpr size_t kMaxMessage = 8000;  // bytes, of one exception
 constexpr size_t kMaxTraceback = 64000;
 constexpr size_t kMaxSourceLine = 300;
-constexpr size_t kMaxName = 300;       // of a file or a function
+constexpr size_t kMaxName = 300;  // of a file or a function
 constexpr size_t kMaxNotes = 10;
 constexpr size_t kMaxFileRead = size_t{4} << 20;
 
@@ -82,7 +82,8 @@ std::string line_of_file(const std::string& path, int number) {
 
 class Description {
  public:
-  Description(const Captured& captured, const Source& source) : captured_(captured), source_(source) {}
+  Description(const Captured& captured, const Source& source)
+      : captured_(captured), source_(source) {}
 
   std::string traceback(PyObject* exception) {
     with_causes(exception);
@@ -92,7 +93,8 @@ class Description {
       while (!text_.empty() && (static_cast<unsigned char>(text_.back()) & 0xC0) == 0x80) {
         text_.pop_back();
       }
-      if (!text_.empty() && (static_cast<unsigned char>(text_.back()) & 0x80) != 0) text_.pop_back();
+      if (!text_.empty() && (static_cast<unsigned char>(text_.back()) & 0x80) != 0)
+        text_.pop_back();
       text_ += "\n...\n";
     }
     return std::move(text_);

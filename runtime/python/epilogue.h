@@ -10,10 +10,13 @@ namespace pyplaypen::python {
 
 // What `python file.py` does after the last line, in its order: joins non-daemon threads, runs the
 // exit functions, lets go of the code's globals (so that their destructors run and their open files
-// are written), flushes sys.stdout and sys.stderr, those that the process began with, and C's stdio.
-// Takes as long as the code's threads and handlers make it. What they raise is printed, as Python
-// does. Returns with no Python exception set. Runs in: child, last.
+// are written), flushes sys.stdout and sys.stderr, those that the process began with, and C's
+// stdio. Takes as long as the code's threads and handlers make it. What they raise is printed, as
+// Python does. Returns with no Python exception set. Runs in: child, last.
 void finish(const Captured& captured);
+
+// The parts of finish() that change nothing, for their pages. Runs in: child, with empty streams.
+void warm_up_finish(const Captured& captured);
 
 // For a process that user code forked and that came to the end of the code: it finishes as a Python
 // script would, with this exception (empty: none) having left the code, and never reports.

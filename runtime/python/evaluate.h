@@ -12,8 +12,8 @@ struct Evaluation {
   PyRef exception;
 };
 
-// Evaluates in `names`, a module's dict. A part that awaits runs under asyncio.run, the parts after it
-// inside the same loop; parts before it run without a loop, so that they may call asyncio.run.
+// Evaluates in `names`, a module's dict. A part that awaits runs under asyncio.run, the parts after
+// it inside the same loop; parts before it run without a loop, so that they may call asyncio.run.
 // Runs user code.
 Evaluation evaluate(const Captured& captured, const Compiled& compiled, PyObject* names);
 

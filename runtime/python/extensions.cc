@@ -47,8 +47,8 @@ std::string load_extensions(const std::string& globals_provider, const std::stri
   }
   if (error.empty()) error = load("type_projector", type_projector, extensions.type_projector);
   if (error.empty() && extensions.type_projector) {
-    const PyRef wants = PyRef::steal(
-        PyObject_GetAttrString(extensions.type_projector.function.get(), "wants"));
+    const PyRef wants =
+        PyRef::steal(PyObject_GetAttrString(extensions.type_projector.function.get(), "wants"));
     if (wants) {
       extensions.wants_subclasses = contains(wants.get(), "subclasses");
       extensions.wants_non_finite = contains(wants.get(), "non_finite");

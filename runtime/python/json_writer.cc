@@ -12,7 +12,8 @@ constexpr size_t kNumberRoom = 48;  // of any int64_t or double
 // Text is escaped in pieces, so that room for the worst case never has to be made for all of it.
 constexpr size_t kPiece = 4096;
 constexpr size_t kWorstEscape = 6;  // "\u001f"
-constexpr size_t kFirstRoom = 256;
+constexpr size_t kShort = 64;
+constexpr size_t kFirstRoom = 512;
 
 constexpr uint64_t each_byte(unsigned char byte) { return 0x0101010101010101ULL * byte; }
 
@@ -34,11 +35,21 @@ char* escape(char* to, unsigned char c) {
     case '\\':
       *to++ = static_cast<char>(c);
       return to;
-    case '\b': *to++ = 'b'; return to;
-    case '\f': *to++ = 'f'; return to;
-    case '\n': *to++ = 'n'; return to;
-    case '\r': *to++ = 'r'; return to;
-    case '\t': *to++ = 't'; return to;
+    case '\b':
+      *to++ = 'b';
+      return to;
+    case '\f':
+      *to++ = 'f';
+      return to;
+    case '\n':
+      *to++ = 'n';
+      return to;
+    case '\r':
+      *to++ = 'r';
+      return to;
+    case '\t':
+      *to++ = 't';
+      return to;
     default:
       std::memcpy(to, "u00", 3);
       to[3] = kHex[c >> 4];
@@ -50,6 +61,23 @@ char* escape(char* to, unsigned char c) {
 char* put_ascii(char* to, unsigned char c) {
   if (c < 0x20 || c == '"' || c == '\\') return escape(to, c);
   *to++ = static_cast<char>(c);
+  return to;
+}
+
+char* put_ascii(char* to, const unsigned char* from, size_t length) {
+  const unsigned char* end = from + length;
+  while (end - from >= 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, from, sizeof word);
+    if (needs_escape(word)) {
+      for (int i = 0; i < 8; ++i) to = put_ascii(to, *from++);
+    } else {
+      std::memcpy(to, &word, sizeof word);
+      to += 8;
+      from += 8;
+    }
+  }
+  while (from != end) to = put_ascii(to, *from++);
   return to;
 }
 
@@ -183,21 +211,8 @@ void JsonWriter::escaped_ascii(const unsigned char* from, size_t length) {
   while (length > 0 && !full_) {
     const size_t piece = std::min(length, kPiece);
     reserve(piece * kWorstEscape);
-    char* to = text_.data() + size_;
-    const unsigned char* end = from + piece;
-    while (end - from >= 8) {
-      uint64_t word = 0;
-      std::memcpy(&word, from, sizeof word);
-      if (needs_escape(word)) {
-        for (int i = 0; i < 8; ++i) to = put_ascii(to, *from++);
-      } else {
-        std::memcpy(to, &word, sizeof word);
-        to += 8;
-        from += 8;
-      }
-    }
-    while (from != end) to = put_ascii(to, *from++);
-    written_to(to);
+    written_to(put_ascii(text_.data() + size_, from, piece));
+    from += piece;
     length -= piece;
   }
 }
@@ -230,9 +245,19 @@ bool JsonWriter::string(PyObject* text) {
     full_ = true;
     return true;
   }
+  const bool is_ascii = PyUnicode_IS_ASCII(text);
+  if (is_ascii && length <= kShort) {
+    reserve(kShort * kWorstEscape + 2);
+    char* to = text_.data() + size_;
+    *to++ = '"';
+    to = put_ascii(to, PyUnicode_1BYTE_DATA(text), length);
+    *to++ = '"';
+    written_to(to);
+    return true;
+  }
   character('"');
   bool carried = true;
-  if (PyUnicode_IS_ASCII(text)) {
+  if (is_ascii) {
     escaped_ascii(PyUnicode_1BYTE_DATA(text), length);
   } else if (PyUnicode_KIND(text) == PyUnicode_1BYTE_KIND) {
     carried = escaped(PyUnicode_1BYTE_DATA(text), length);

@@ -61,8 +61,8 @@ class JsonWriter {
   bool escaped(const Character* from, size_t length);
   void escaped_ascii(const unsigned char* from, size_t length);
 
-  std::string text_;   // its size is the room; size_ of it is used
-  size_t size_ = 0;    // <= limit_
+  std::string text_;  // its size is the room; size_ of it is used
+  size_t size_ = 0;   // <= limit_
   size_t limit_;
   bool full_ = false;
 };

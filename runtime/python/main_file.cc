@@ -40,8 +40,7 @@ MainFile::MainFile() {
 bool MainFile::attach(PyObject* module) {
   PyType_Slot slots[] = {{Py_tp_getset, getset_}, {0, nullptr}};
   PyType_Spec spec = {"builtins.module", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
-  const PyRef bases =
-      PyRef::steal(PyTuple_Pack(1, reinterpret_cast<PyObject*>(&PyModule_Type)));
+  const PyRef bases = PyRef::steal(PyTuple_Pack(1, reinterpret_cast<PyObject*>(&PyModule_Type)));
   if (!bases) return false;
   const PyRef type = PyRef::steal(PyType_FromSpecWithBases(&spec, bases.get()));
   return type && PyObject_SetAttrString(module, "__class__", type.get()) == 0;
@@ -55,8 +54,9 @@ void MainFile::set_source(std::string_view source, std::string_view directory) {
 PyObject* MainFile::get(PyObject*, void* self_pointer) noexcept {
   auto* self = static_cast<MainFile*>(self_pointer);
   if (self->assigned_) return PyRef(self->assigned_).release();
-  const bool hidden = self->directory_.empty() ||
-                      (self->source_.find("__main__") == std::string_view::npos && asked_by_spawn());
+  const bool hidden =
+      self->directory_.empty() ||
+      (self->source_.find("__main__") == std::string_view::npos && asked_by_spawn());
   if (hidden || (self->path_.empty() && !self->write())) {
     PyErr_SetString(PyExc_AttributeError, "module '__main__' has no attribute '__file__'");
     return nullptr;

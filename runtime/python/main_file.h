@@ -9,13 +9,13 @@
 namespace pyplaypen::python {
 
 // inspect.getsource of a class and multiprocessing's spawn both read the file that the `__main__`
-// module names. Few calls do either, so the file is made on demand, in the call's private directory,
-// where it is no artifact.
+// module names. Few calls do either, so the file is made on demand, in the call's private
+// directory, where it is no artifact.
 //
-// spawn runs that file again in the new process, which only works for code that guards its main part
-// by `if __name__ == '__main__'`. For code without a guard spawn is told that there is no file, as in
-// an interactive session: its processes then start with an empty `__main__`, and anything importable
-// can be their target.
+// spawn runs that file again in the new process, which only works for code that guards its main
+// part by `if __name__ == '__main__'`. For code without a guard spawn is told that there is no
+// file, as in an interactive session: its processes then start with an empty `__main__`, and
+// anything importable can be their target.
 //
 // Address-stable: the type of `__main__` points here.
 class MainFile {
@@ -40,8 +40,8 @@ class MainFile {
   PyGetSetDef getset_[2] = {};
   std::string_view source_;
   std::string_view directory_;
-  std::string path_;    // empty: not written yet
-  PyRef assigned_;      // what the code itself set
+  std::string path_;  // empty: not written yet
+  PyRef assigned_;    // what the code itself set
 };
 
 }  // namespace pyplaypen::python

@@ -30,7 +30,8 @@ bool is_scalar(PyTypeObject* type) {
 }
 
 bool is_container(PyObject* value) {
-  return PyList_Check(value) || PyTuple_Check(value) || PyDict_Check(value) || PyAnySet_Check(value);
+  return PyList_Check(value) || PyTuple_Check(value) || PyDict_Check(value) ||
+         PyAnySet_Check(value);
 }
 
 // One value's way to text. Each member returns false when the projection is over; why is in the
@@ -85,8 +86,8 @@ class Projection {
   bool item(PyObject* value, Py_ssize_t index);
   bool ask_projector(PyObject* value);
 
-  // What the projector is offered first. Empty: it leaves the value to the ordinary rule, or raised;
-  // then over_ is true.
+  // What the projector is offered first. Empty: it leaves the value to the ordinary rule, or
+  // raised; then over_ is true.
   PyRef offer(PyObject* value);
   bool project_answer(PyObject* value, PyObject* answer);
 
@@ -96,7 +97,8 @@ class Projection {
   bool refuse(PyObject* value, std::string message);
   bool fail(PyObject* value);
   void at(const std::string& step) {
-    if (place_.size() < kMaxPlace) place_ = std::string("[").append(step).append("]").append(place_);
+    if (place_.size() < kMaxPlace)
+      place_ = std::string("[").append(step).append("]").append(place_);
   }
 
   const Captured& captured_;
@@ -163,8 +165,17 @@ bool Projection::integer(PyObject* value) {
   const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
   if (overflow == 0) return out_.integer(number), true;
 
-  const PyRef length =
-      PyRef::steal(PyObject_CallOneArg(captured_.int_bit_length.get(), value));
+  // Up to the range of a double the ordinary conversion is never refused (it allows 640 digits at
+  // least). Called through the type: a subclass's own is not asked.
+  if (PyLong_AsDouble(value) != -1.0 || PyErr_Occurred() == nullptr) {
+    const PyRef digits = PyRef::steal(PyLong_Type.tp_repr(value));
+    if (!digits) return fail(value);
+    out_.literal({static_cast<const char*>(PyUnicode_DATA(digits.get())),
+                  static_cast<size_t>(PyUnicode_GET_LENGTH(digits.get()))});
+    return true;
+  }
+  PyErr_Clear();
+  const PyRef length = PyRef::steal(PyObject_CallOneArg(captured_.int_bit_length.get(), value));
   const size_t bits = length ? PyLong_AsSize_t(length.get()) : 0;
   if (PyErr_Occurred() != nullptr) return fail(value);
   constexpr double kDigitsInBit = 0.301029995;  // just below log10(2)
@@ -172,13 +183,13 @@ bool Projection::integer(PyObject* value) {
     return within_limit();
   }
   const PyRef magnitude = PyRef::steal(PyLong_Type.tp_as_number->nb_absolute(value));
-  const PyRef arguments = magnitude ? PyRef::steal(Py_BuildValue("(Ons)", magnitude.get(),
-                                                                 static_cast<Py_ssize_t>(bits / 8 + 1),
-                                                                 "little"))
-                                    : PyRef();
-  const PyRef bytes = arguments ? PyRef::steal(PyObject_CallObject(captured_.int_to_bytes.get(),
-                                                                   arguments.get()))
-                                : PyRef();
+  const PyRef arguments =
+      magnitude ? PyRef::steal(Py_BuildValue("(Ons)", magnitude.get(),
+                                             static_cast<Py_ssize_t>(bits / 8 + 1), "little"))
+                : PyRef();
+  const PyRef bytes =
+      arguments ? PyRef::steal(PyObject_CallObject(captured_.int_to_bytes.get(), arguments.get()))
+                : PyRef();
   if (!bytes) return fail(value);
   const auto* data = reinterpret_cast<const unsigned char*>(PyBytes_AS_STRING(bytes.get()));
   out_.big_integer(overflow < 0, {data, static_cast<size_t>(PyBytes_GET_SIZE(bytes.get()))});
@@ -193,8 +204,8 @@ bool Projection::floating(PyObject* value) {
     if (over_) return false;
     if (answer) return project_answer(value, answer.get());
   }
-  return refuse(value, std::string(std::isnan(number) ? "NaN" : "an infinite float") +
-                           " has no JSON form");
+  return refuse(
+      value, std::string(std::isnan(number) ? "NaN" : "an infinite float") + " has no JSON form");
 }
 
 bool Projection::string(PyObject* value) {
@@ -268,12 +279,12 @@ bool Projection::key(PyObject* dict, PyObject* key, PyObject* seen) {
     out_.character('"');
     return true;
   }
-  const PyRef text = PyUnicode_CheckExact(key) ? PyRef::borrow(key) : PyRef::steal(PyObject_Str(key));
+  const PyRef text =
+      PyUnicode_CheckExact(key) ? PyRef::borrow(key) : PyRef::steal(PyObject_Str(key));
   if (!text) return fail(key);
   // Exact, so that a set of them compares them without running code.
-  const PyRef exact = PyUnicode_CheckExact(text.get())
-                          ? text
-                          : PyRef::steal(PyUnicode_FromObject(text.get()));
+  const PyRef exact =
+      PyUnicode_CheckExact(text.get()) ? text : PyRef::steal(PyUnicode_FromObject(text.get()));
   if (!exact) return fail(key);
   const int known = PySet_Contains(seen, exact.get());
   if (known < 0 || PySet_Add(seen, exact.get()) != 0) return fail(key);
@@ -403,8 +414,8 @@ bool Projection::within_limit() {
   if (!out_.full() || over_) return !over_;
   over_ = true;
   report_.status = wire::ReportStatus::kReturnLimit;
-  report_.message = "the value's JSON is larger than return_value_bytes (" +
-                    std::to_string(limit_) + ")";
+  report_.message =
+      "the value's JSON is larger than return_value_bytes (" + std::to_string(limit_) + ")";
   return false;
 }
 
@@ -443,8 +454,8 @@ bool import_datetime() {
   return PyDateTimeAPI != nullptr;
 }
 
-void project(const Captured& captured, const Extensions& extensions, PyObject* value,
-             size_t limit, wire::Report& report) {
+void project(const Captured& captured, const Extensions& extensions, PyObject* value, size_t limit,
+             wire::Report& report) {
   Projection(captured, extensions, limit, report).run(value);
 }
 

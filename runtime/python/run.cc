@@ -103,10 +103,9 @@ bool Call::add_globals() {
   const PyRef context =
       PyRef::steal(Py_BuildValue("{s:O,s:O,s:O}", "request_id", id.get(), "workspace",
                                  workspace.get(), "extra", extra_object.get()));
-  const PyRef names =
-      context ? PyRef::steal(PyObject_CallOneArg(extensions_.globals_provider.function.get(),
-                                                 context.get()))
-              : PyRef();
+  const PyRef names = context ? PyRef::steal(PyObject_CallOneArg(
+                                    extensions_.globals_provider.function.get(), context.get()))
+                              : PyRef();
   if (!names) return fail_extension("");
   const std::string type = type_name(Py_TYPE(names.get()));
   if (PyMapping_Check(names.get()) == 0 || PyUnicode_Check(names.get()) ||
@@ -117,8 +116,8 @@ bool Call::add_globals() {
   if (!items) return fail_extension("");
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
     PyObject* pair = PyList_GET_ITEM(items.get(), i);
-    PyObject* name = PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) == 2 ? PyTuple_GET_ITEM(pair, 0)
-                                                                         : nullptr;
+    PyObject* name =
+        PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) == 2 ? PyTuple_GET_ITEM(pair, 0) : nullptr;
     if (name == nullptr || !PyUnicode_Check(name)) {
       return fail_extension("returned a name that is not a str");
     }
@@ -134,9 +133,9 @@ bool Call::add_globals() {
 bool Call::register_source() {
   const PyRef lines = source_.lines();
   if (!lines) return false;
-  const PyRef entry = PyRef::steal(
-      Py_BuildValue("(nOOO)", static_cast<Py_ssize_t>(request_.code.size()), Py_None, lines.get(),
-                    captured_.file_name.get()));
+  const PyRef entry =
+      PyRef::steal(Py_BuildValue("(nOOO)", static_cast<Py_ssize_t>(request_.code.size()), Py_None,
+                                 lines.get(), captured_.file_name.get()));
   if (!entry ||
       PyDict_SetItem(captured_.linecache.get(), captured_.file_name.get(), entry.get()) != 0) {
     return false;
@@ -229,8 +228,8 @@ void add_usage(wire::Report& report) {
 
 }  // namespace
 
-wire::Report run_call(Captured& captured, const Extensions& extensions, const wire::Request& request,
-                      const CallPlace& place) noexcept {
+wire::Report run_call(Captured& captured, const Extensions& extensions,
+                      const wire::Request& request, const CallPlace& place) noexcept {
   wire::Report report;
   try {
     Call(captured, extensions, request, place, report).run();

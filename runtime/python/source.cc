@@ -69,14 +69,14 @@ Source::Source(const std::string& bytes) : bytes_(bytes), text_(bytes) {
   const PyRef decoded = PyRef::steal(PyUnicode_Decode(
       text_.data(), static_cast<Py_ssize_t>(text_.size()), encoding.c_str(), "replace"));
   const PyRef utf8 =
-      decoded ? PyRef::steal(PyUnicode_AsEncodedString(decoded.get(), "utf-8", "replace")) : PyRef();
+      decoded ? PyRef::steal(PyUnicode_AsEncodedString(decoded.get(), "utf-8", "replace"))
+              : PyRef();
   // An unknown encoding is the compiler's to report; until then the bytes stand for themselves.
   if (!utf8) {
     PyErr_Clear();
     return;
   }
-  decoded_.assign(PyBytes_AS_STRING(utf8.get()),
-                  static_cast<size_t>(PyBytes_GET_SIZE(utf8.get())));
+  decoded_.assign(PyBytes_AS_STRING(utf8.get()), static_cast<size_t>(PyBytes_GET_SIZE(utf8.get())));
   text_ = decoded_;
 }
 
@@ -137,9 +137,9 @@ bool Source::refuse(const char* message, size_t offset) const {
     ++line;
     last = {};
   }
-  const PyRef arguments = PyRef::steal(Py_BuildValue(
-      "(s(siis#))", message, kSourceName, line, static_cast<int>(last.size()) + 1, "",
-      static_cast<Py_ssize_t>(0)));
+  const PyRef arguments = PyRef::steal(Py_BuildValue("(s(siis#))", message, kSourceName, line,
+                                                     static_cast<int>(last.size()) + 1, "",
+                                                     static_cast<Py_ssize_t>(0)));
   if (arguments) PyErr_SetObject(PyExc_SyntaxError, arguments.get());
   return false;
 }

@@ -11,8 +11,8 @@ namespace pyplaypen::python {
 
 inline constexpr char kSourceName[] = "<sandbox_code>";
 
-// Lines are counted and decoded as Python's tokenizer does: universal newlines, a byte order mark, a
-// PEP 263 cookie. The bytes must outlive the object and end in a NUL that is not part of them.
+// Lines are counted and decoded as Python's tokenizer does: universal newlines, a byte order mark,
+// a PEP 263 cookie. The bytes must outlive the object and end in a NUL that is not part of them.
 class Source {
  public:
   explicit Source(const std::string& bytes);
@@ -25,8 +25,8 @@ class Source {
   // A line without its end, as UTF-8; counted from 1, empty when there is none.
   std::string_view line(int64_t number) const;
 
-  // A new list of str, one a line, ends included as "\n" (the last one's, too): what linecache keeps.
-  // Empty with a Python exception set: SyntaxError when a plain source is no UTF-8.
+  // A new list of str, one a line, ends included as "\n" (the last one's, too): what linecache
+  // keeps. Empty with a Python exception set: SyntaxError when a plain source is no UTF-8.
   PyRef lines() const;
 
   // Sets SyntaxError with this place; always false.
@@ -34,8 +34,8 @@ class Source {
 
  private:
   const std::string& bytes_;
-  std::string decoded_;      // only for sources in another encoding
-  std::string_view text_;    // UTF-8, if the source is in order
+  std::string decoded_;    // only for sources in another encoding
+  std::string_view text_;  // UTF-8, if the source is in order
   bool is_plain_ = true;
 };
 

@@ -91,8 +91,8 @@ std::string exception_line(PyObject* exception, size_t max_bytes) {
 }
 
 PyRef make_str(const std::string& utf8) {
-  return PyRef::steal(PyUnicode_DecodeUTF8(utf8.data(), static_cast<Py_ssize_t>(utf8.size()),
-                                           "backslashreplace"));
+  return PyRef::steal(
+      PyUnicode_DecodeUTF8(utf8.data(), static_cast<Py_ssize_t>(utf8.size()), "backslashreplace"));
 }
 
 }  // namespace pyplaypen::python

@@ -1,11 +1,15 @@
 #include "runtime/python/warm_up.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <new>
 #include <string>
 
+#include "runtime/python/call_state.h"
 #include "runtime/python/compile.h"
 #include "runtime/python/describe.h"
+#include "runtime/python/epilogue.h"
 #include "runtime/python/evaluate.h"
 #include "runtime/python/project.h"
 #include "runtime/python/py_error.h"
@@ -95,7 +99,7 @@ if 'io' in loaded:
     print('x' * 200, end='', file=out, flush=True)
 if 'json' in loaded:
     import json
-    json.loads(json.dumps({'a': [1, 2.5, None, True, 'é'], 'b': {'c': 'd'}}, indent=1, sort_keys=True))
+    json.loads(json.dumps({'a': [1, 2.5, None, True, 'é'], 'b': {'c': 'd'}}, indent=1))
 if 're' in loaded:
     import re
     re.sub(r'(\w+)@(\w+)\.com', r'\2', 'mail a@b.com now')
@@ -154,6 +158,18 @@ except IndexError:
 )",
 };
 
+// The same environment once more: the first time copies pages of the heap.
+void renew_environment(const Captured& captured) {
+  wire::Environment environment;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos) return;  // cannot be set again: leave it
+    environment.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  apply_environment(captured, environment);
+}
+
 void run_one(const Captured& captured, const Extensions& extensions, const std::string& text) {
   const PyRef names = PyRef::steal(PyDict_New());
   const PyRef module_name = PyRef::steal(PyUnicode_InternFromString("__main__"));
@@ -190,6 +206,13 @@ void warm_up(const Captured& captured, const Extensions& extensions) noexcept {
     }
     PyErr_Clear();
   }
+  try {
+    renew_environment(captured);
+  } catch (const std::bad_alloc&) {
+    // As above.
+  }
+  warm_up_finish(captured);
+  PyErr_Clear();
 }
 
 }  // namespace pyplaypen::python

@@ -20,8 +20,8 @@ struct CallOptions {
   std::string extra_json;
   std::optional<wire::Environment> environment;
   Limits limits;
-  std::string first;               // Python to run before, as a preload does
-  std::function<void()> before;    // in the child, before the call; limits go here
+  std::string first;             // Python to run before, as a preload does
+  std::function<void()> before;  // in the child, before the call; limits go here
   bool warm_up = false;
 };
 
@@ -31,8 +31,9 @@ struct Outcome {
   std::string out;
   std::string err;
   int wait_status = 0;
-  std::string workspace;           // gone already
-  std::vector<std::pair<std::string, std::string>> files;  // name, content; what the call left there
+  std::string workspace;  // gone already
+  std::vector<std::pair<std::string, std::string>>
+      files;  // name, content; what the call left there
 };
 
 Outcome call(const std::string& code, const CallOptions& options = {});

@@ -48,11 +48,15 @@ TEST(PythonEvaluate, TopLevelAwait) {
   EXPECT_EQ(value("import asyncio\nawait asyncio.sleep(0)\n41 + 1"), "42");
   EXPECT_EQ(value("import asyncio\nawait asyncio.sleep(0, 'x')"), "\"x\"");
   EXPECT_EQ(value("import asyncio\nawait asyncio.sleep(0)\nx = 1"), "null");
-  EXPECT_EQ(value("import asyncio\nt = asyncio.ensure_future(asyncio.sleep(0, 4)); await asyncio.sleep(0)\n"
-                  "await t"), "4");
+  EXPECT_EQ(
+      value(
+          "import asyncio\nt = asyncio.ensure_future(asyncio.sleep(0, 4)); await asyncio.sleep(0)\n"
+          "await t"),
+      "4");
   EXPECT_EQ(value("import asyncio\nasync def f(): return 5\nasyncio.run(f())"), "5");
   EXPECT_EQ(value("import asyncio\nasync def f(): return 5\nx = asyncio.run(f())\n"
-                  "await asyncio.sleep(0, x)"), "5");
+                  "await asyncio.sleep(0, x)"),
+            "5");
   EXPECT_EQ(value("[x async for x in g()]\n"), "status 2: NameError: name 'g' is not defined");
 }
 
@@ -66,7 +70,8 @@ TEST(PythonEvaluate, GetsourceOfFunctionsAndClasses) {
 TEST(PythonEvaluate, FileNameLeadsToTheWorkspace) {
   EXPECT_EQ(value("import os\nos.path.dirname(__file__) == os.getcwd()"), "true");
   EXPECT_EQ(value("import sys\nsys.modules['__main__'].__file__ = 'x'\n"
-                  "sys.modules['__main__'].__file__"), "\"x\"");
+                  "sys.modules['__main__'].__file__"),
+            "\"x\"");
 }
 
 TEST(PythonEvaluate, SpawnAndForkProcesses) {
@@ -137,13 +142,15 @@ TEST(PythonEvaluate, SyntaxErrorOfOtherSourceIsRuntime) {
 }
 
 TEST(PythonEvaluate, ForkedCopyNeverReports) {
-  const Outcome outcome = call("import os\npid = os.fork()\n"
-                               "if pid: s = os.waitpid(pid, 0)[1]\nprint('p' if pid else 'c')\n"
-                               "if not pid: raise SystemExit(7)\ns >> 8");
+  const Outcome outcome = call(
+      "import os\npid = os.fork()\n"
+      "if pid: s = os.waitpid(pid, 0)[1]\nprint('p' if pid else 'c')\n"
+      "if not pid: raise SystemExit(7)\ns >> 8");
   EXPECT_EQ(outcome.report.value_json, "7") << outcome.report.message;
   EXPECT_EQ(outcome.out, "c\np\n");
-  const Outcome raises = call("import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)\n"
-                              "if not pid: raise ValueError('in the copy')\n5");
+  const Outcome raises = call(
+      "import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)\n"
+      "if not pid: raise ValueError('in the copy')\n5");
   EXPECT_EQ(raises.report.value_json, "5");
   EXPECT_NE(raises.err.find("ValueError: in the copy"), std::string::npos);
 }
@@ -151,7 +158,8 @@ TEST(PythonEvaluate, ForkedCopyNeverReports) {
 TEST(PythonEvaluate, WarmUpLeavesNoTrace) {
   const std::string before =
       "import sys, json, re, datetime, random, linecache, numpy, pandas\n"
-      "def state(): return (random.getstate(), str(numpy.random.get_state()), sorted(sys.modules),\n"
+      "def state(): return (random.getstate(), str(numpy.random.get_state()), "
+      "sorted(sys.modules),\n"
       "    sorted(linecache.cache), sorted(globals()))\n"
       "before = None\nbefore = state()\n";
   EXPECT_EQ(in_child([&]() -> std::string {
@@ -160,7 +168,10 @@ TEST(PythonEvaluate, WarmUpLeavesNoTrace) {
               warm_up(captured(), {});
               if (PyRun_SimpleString("before = state()") != 0) return "cannot begin";
               warm_up(captured(), {});
-              return PyRun_SimpleString("for a, b in zip(state(), before): assert a == b, set(a) ^ set(b)") == 0 ? "same" : "changed";
+              return PyRun_SimpleString(
+                         "for a, b in zip(state(), before): assert a == b, set(a) ^ set(b)") == 0
+                         ? "same"
+                         : "changed";
             }),
             "same");
   CallOptions warm;
