@@ -49,22 +49,49 @@ sys::UniqueFd open_stdin(const StandardInput& source) {
   return {};
 }
 
+sys::UniqueFd open_directory(const std::filesystem::path& path) {
+  const std::string name = path.empty() ? "." : path.string();
+  return sys::UniqueFd(
+      sys::check(::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open", name));
+}
+
 }  // namespace
 
 Call::Impl::Impl(supervisor::Pool& pool, wire::Request request, const Context& context,
                  supervisor::AuditSink audit)
     : pool_(pool),
       request_(std::move(request)),
+      limits_(request_->limits),
       context_(context),
       audit_(std::move(audit)),
       stdin_(open_stdin(context.stdin_source)),
-      state_(request_.limits, Clock::now()),
+      state_(supervisor::Job::kCode, limits_, Clock::now()),
       turn_(pool.enter()),
-      report_reader_(request_.limits.result_frame_bytes),
-      stdout_(request_.limits.stdout_bytes),
-      stderr_(request_.limits.stderr_bytes),
+      report_reader_(limits_.result_frame_bytes),
+      stdout_(limits_.stdout_bytes),
+      stderr_(limits_.stderr_bytes),
       set_up_at_(state_.started()) {
-  result.request_id = request_.request_id;
+  result.request_id = request_->request_id;
+}
+
+Call::Impl::Impl(supervisor::Pool& pool, wire::Launch launch, const ProcessOptions& options)
+    : pool_(pool),
+      launch_(std::move(launch)),
+      limits_(launch_->limits),
+      sink_(options.sink),
+      directory_(open_directory(options.cwd)),
+      stdin_(open_stdin(options.stdin_source)),
+      state_(supervisor::Job::kCommand, limits_, Clock::now()),
+      turn_(pool.enter()),
+      stdout_(limits_.stdout_bytes),
+      stderr_(limits_.stderr_bytes),
+      set_up_at_(state_.started()) {
+  if (!stdin_) stdin_.reset(sys::check(::open("/dev/null", O_RDONLY | O_CLOEXEC), "open", "/dev/null"));
+}
+
+std::optional<int> Call::Impl::wait_status() const {
+  if (!state_.reaped()) return std::nullopt;
+  return state_.reaped()->wait_status;
 }
 
 Call::Impl::~Impl() {
@@ -135,27 +162,51 @@ void Call::Impl::start(Clock::time_point now) {
   if (!keeper_) keeper_ = pool_.take();
   keeper_->pump();
   if (keeper_->failure()) return state_.on_internal(*keeper_->failure());
+  request_ ? start_code(now) : start_command(now);
+}
+
+void Call::Impl::start_code(Clock::time_point now) {
   if (!keeper_->has_spare()) {
     if (!keeper_->spawning()) keeper_->spawn(wire::WarmUp::kNo);
     return;
   }
   std::vector<int> fds;
   if (stdin_) fds.push_back(stdin_.get());
-  const bool sent = sys::send_all(keeper_->spare().channel.get(), wire::framed(request_), fds);
+  const bool sent = sys::send_all(keeper_->spare().channel.get(), wire::framed(*request_), fds);
   state_.on_request_sent(now);
   if (!sent) state_.on_leader_silent();
+}
+
+void Call::Impl::start_command(Clock::time_point now) {
+  if (!launched_) {
+    const std::array fds = {stdin_.get(), directory_.get()};
+    keeper_->launch(*launch_, fds);
+    launched_ = true;
+  } else if (const auto failure = keeper_->take_launch_failure()) {
+    start_error = failure->error_number;
+    std::string why = failure->failure;
+    if (failure->stage == policy::Stage::kExec) {
+      why = "cannot run '" + launch_->argv[0] + "': " + std::generic_category().message(start_error);
+    } else if (failure->stage) {
+      why = "setting up the command failed at stage '" + std::string(policy::stage_name(*failure->stage)) +
+            "': " + std::generic_category().message(start_error);
+    }
+    state_.on_internal(why);
+  } else if (keeper_->has_spare()) {
+    state_.on_request_sent(now);
+  }
 }
 
 void Call::Impl::run(Clock::time_point now) {
   // First whether it has ended, then what it said: what it said before its end is then complete.
   const bool ended = leader_has_ended();
   supervisor::Spare& spare = keeper_->spare();
-  drain(spare.out, stdout_);
-  drain(spare.err, stderr_);
-  read_channel(now);
+  drain(OutputStream::kStdout, spare.out);
+  drain(OutputStream::kStderr, spare.err);
+  if (request_) read_channel(now);
   keeper_->pump();
   if (keeper_->failure() && !state_.has_verdict()) state_.on_internal(*keeper_->failure());
-  if (ended) state_.on_leader_silent();
+  if (ended || keeper_->leader_ended()) state_.on_leader_silent();
 }
 
 void Call::Impl::read_channel(Clock::time_point now) {
@@ -182,7 +233,7 @@ void Call::Impl::read_channel(Clock::time_point now) {
       if (!report) return state_.on_bad_frame("the result's frame is malformed");
       if (const auto wrong = wire::json_error(report->value_json, kMaxValueDepth))
         return state_.on_bad_frame("the value is not JSON: " + *wrong);
-      if (report->value_json.size() > request_.limits.return_value_bytes &&
+      if (report->value_json.size() > limits_.return_value_bytes &&
           report->status == wire::ReportStatus::kOk)
         return state_.on_bad_frame("the value is larger than its limit");
       state_.on_report(*report, now);
@@ -194,7 +245,17 @@ void Call::Impl::read_channel(Clock::time_point now) {
   }
 }
 
-void Call::Impl::drain(sys::UniqueFd& pipe, supervisor::Capture& capture) {
+void Call::Impl::take_in(OutputStream stream, std::string_view bytes) {
+  supervisor::Capture& capture = stream == OutputStream::kStdout ? stdout_ : stderr_;
+  if (sink_) {
+    const uint64_t limit = stream == OutputStream::kStdout ? limits_.stdout_bytes : limits_.stderr_bytes;
+    const uint64_t before = capture.total();
+    if (before < limit) sink_(stream, bytes.substr(0, std::min<uint64_t>(bytes.size(), limit - before)));
+  }
+  capture.add(bytes);
+}
+
+void Call::Impl::drain(OutputStream stream, sys::UniqueFd& pipe) {
   // Bounded for one turn, so that a flood cannot keep us from looking at the clock.
   constexpr int kReadsInOneTurn = 16;
   for (int i = 0; pipe && i < kReadsInOneTurn; ++i) {
@@ -202,14 +263,14 @@ void Call::Impl::drain(sys::UniqueFd& pipe, supervisor::Capture& capture) {
     const sys::Received received = sys::read_pipe(pipe.get(), chunk_, bytes);
     if (received == sys::Received::kWouldBlock) return;
     if (received == sys::Received::kEnd) return pipe.reset();
-    capture.add(bytes);
+    take_in(stream, bytes);
   }
 }
 
-void Call::Impl::drain_all(sys::UniqueFd& pipe, supervisor::Capture& capture) {
+void Call::Impl::drain_all(OutputStream stream, sys::UniqueFd& pipe) {
   std::string_view bytes;
   while (pipe && sys::read_pipe(pipe.get(), chunk_, bytes) == sys::Received::kBytes)
-    capture.add(bytes);
+    take_in(stream, bytes);
 }
 
 bool Call::Impl::leader_has_ended() const {
@@ -226,14 +287,18 @@ void Call::Impl::begin_end(Clock::time_point now) {
     pool_.bury(std::move(keeper_));
     return state_.on_tree_gone(std::nullopt, now);
   }
-  if (!keeper_->has_spare()) return state_.on_tree_gone(std::nullopt, now);  // its spare is for another
+  if (!keeper_->has_spare()) {
+    if (!launched_) return state_.on_tree_gone(std::nullopt, now);  // its spare is for another
+    keeper_->reap();  // a command may have started meanwhile
+    return;
+  }
   supervisor::Spare& spare = keeper_->spare();
   const bool alone = state_.report() && supervisor::kill_leader_and_see_it_alone(spare);
   const bool nothing_left = alone && sys::is_empty_directory(spare.work.get());
   if (nothing_left) {
     // No death is waited for: what is on its way out can neither fork nor write any more.
-    drain_all(spare.out, stdout_);
-    drain_all(spare.err, stderr_);
+    drain_all(OutputStream::kStdout, spare.out);
+    drain_all(OutputStream::kStderr, spare.err);
     keeper_->reap();
     return state_.on_tree_gone(std::nullopt, now);
   }
@@ -244,8 +309,8 @@ void Call::Impl::begin_end(Clock::time_point now) {
 }
 
 void Call::Impl::end(Clock::time_point now) {
-  drain(out_, stdout_);
-  drain(err_, stderr_);
+  drain(OutputStream::kStdout, out_);
+  drain(OutputStream::kStderr, err_);
   keeper_->pump();
   if (keeper_->failure()) {
     state_.on_internal(*keeper_->failure());
@@ -255,15 +320,15 @@ void Call::Impl::end(Clock::time_point now) {
   const auto reaped = keeper_->take_reaped();
   if (!reaped) return;
   // Nobody can write any more: what is in the pipes is all there will ever be.
-  drain_all(out_, stdout_);
-  drain_all(err_, stderr_);
+  drain_all(OutputStream::kStdout, out_);
+  drain_all(OutputStream::kStderr, err_);
   state_.on_tree_gone(reaped, now);
 }
 
 void Call::Impl::collect_artifacts() {
-  if (!work_ || !result.ok()) return;
+  if (!request_ || !work_ || !result.ok()) return;
   const auto started = Clock::now();
-  supervisor::Collected collected = supervisor::collect(work_.get(), request_.limits);
+  supervisor::Collected collected = supervisor::collect(work_.get(), limits_);
   const auto fail = [&](ErrorType type, std::string message) {
     result.error = supervisor::make_error(type, std::move(message));
     result.return_value = "null";
@@ -324,7 +389,7 @@ void Call::Impl::finish() {
       std::max(0.0, milliseconds(state_.verdict_at() - std::max(state_.sent_at(), set_up_at_)));
   result.stages.collect_ms = collect_ms_;
   result.stages.teardown_ms = milliseconds(state_.ended() - state_.verdict_at());
-  if (audit_) audit_(result, request_.limits);
+  if (audit_) audit_(result, limits_);
 }
 
 std::vector<pollfd> Call::Impl::interest() const {

@@ -26,6 +26,7 @@ using AuditSink = std::function<void(const Result&, const Limits&)>;
 struct Call::Impl {
   Impl(supervisor::Pool& pool, wire::Request request, const Context& context,
        supervisor::AuditSink audit);
+  Impl(supervisor::Pool& pool, wire::Launch launch, const ProcessOptions& options);
   ~Impl();
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -36,6 +37,8 @@ struct Call::Impl {
   int fd();
 
   Result result;
+  int start_error = 0;         // of a command
+  std::optional<int> wait_status() const;
 
  private:
   using Clock = supervisor::Clock;
@@ -44,8 +47,11 @@ struct Call::Impl {
   void start(Clock::time_point now);
   void run(Clock::time_point now);
   void read_channel(Clock::time_point now);
-  void drain(sys::UniqueFd& pipe, supervisor::Capture& capture);
-  void drain_all(sys::UniqueFd& pipe, supervisor::Capture& capture);
+  void start_code(Clock::time_point now);
+  void start_command(Clock::time_point now);
+  void take_in(OutputStream stream, std::string_view bytes);
+  void drain(OutputStream stream, sys::UniqueFd& pipe);
+  void drain_all(OutputStream stream, sys::UniqueFd& pipe);
   bool leader_has_ended() const;
   void begin_end(Clock::time_point now);
   void end(Clock::time_point now);
@@ -55,8 +61,12 @@ struct Call::Impl {
   void refresh_epoll();
 
   supervisor::Pool& pool_;
-  wire::Request request_;
+  std::optional<wire::Request> request_;  // one of these two
+  std::optional<wire::Launch> launch_;
+  Limits limits_;
   Context context_;
+  std::function<void(OutputStream, std::string_view)> sink_;
+  sys::UniqueFd directory_;  // of a command
   supervisor::AuditSink audit_;
   sys::UniqueFd stdin_;
   supervisor::CallState state_;
@@ -66,6 +76,7 @@ struct Call::Impl {
   supervisor::Capture stdout_;
   supervisor::Capture stderr_;
   std::array<char, 65536> chunk_;  // one full pipe (man 7 pipe)
+  bool launched_ = false;
   bool ending_ = false;
   bool set_up_ = false;       // the child has said so
   Clock::time_point set_up_at_;

@@ -58,8 +58,9 @@ ErrorInfo describe_death(const wire::Reaped& reaped, const Limits& limits) {
 
 }  // namespace
 
-CallState::CallState(const Limits& limits, Clock::time_point now)
-    : limits_(limits),
+CallState::CallState(Job job, const Limits& limits, Clock::time_point now)
+    : job_(job),
+      limits_(limits),
       started_(now),
       deadline_(now + std::chrono::duration_cast<Clock::duration>(
                           std::chrono::duration<double>(limits.wall_seconds))),
@@ -119,7 +120,7 @@ void CallState::on_internal(const std::string& why) { fail(ErrorType::kInternal,
 
 void CallState::on_tree_gone(const std::optional<wire::Reaped>& reaped, Clock::time_point now) {
   reaped_ = reaped;
-  if (!has_verdict()) {
+  if (!has_verdict() && !(job_ == Job::kCommand && reaped)) {
     error_ = reaped ? describe_death(*reaped, limits_)
                     : make_error(ErrorType::kInternal,
                                  "the process ended in a way that could not be learnt");

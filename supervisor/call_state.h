@@ -21,10 +21,12 @@ enum class Phase {
   kDone,
 };
 
+enum class Job { kCode, kCommand };
+
 // The first verdict stays: a timeout is not undone by a report that comes while the tree is killed.
 class CallState {
  public:
-  CallState(const Limits& limits, Clock::time_point now);
+  CallState(Job job, const Limits& limits, Clock::time_point now);
 
   Phase phase() const { return phase_; }
   Clock::time_point deadline() const { return deadline_; }
@@ -42,7 +44,7 @@ class CallState {
   void on_time(Clock::time_point now);
   // Our own machinery failed under the call.
   void on_internal(const std::string& why);
-  // Nothing of the call is alive. `reaped` tells how the leader ended, where that is known.
+  // Nothing of the call is alive. How a command ended is its result, and no error. `reaped` tells how the leader ended, where that is known.
   void on_tree_gone(const std::optional<wire::Reaped>& reaped, Clock::time_point now);
 
   bool has_verdict() const { return error_.has_value() || report_.has_value(); }
@@ -60,6 +62,7 @@ class CallState {
   void fail(ErrorType type, std::string message);
   void settle();
 
+  Job job_;
   Limits limits_;
   Phase phase_ = Phase::kQueued;
   Clock::time_point started_;

@@ -7,9 +7,8 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <cstring>
+#include <system_error>
 
-#include "runtime/policy/stage.h"
 #include "runtime/sys/channel.h"
 #include "runtime/sys/error.h"
 #include "runtime/sys/raw.h"
@@ -17,9 +16,10 @@
 namespace pyplaypen::supervisor {
 namespace {
 
-constexpr size_t kFdsAlways = 4;
-constexpr size_t kFdsWithPidfd = 5;
-constexpr size_t kFdsWithProc = 8;
+// Beside the call's channel, which a command has not.
+constexpr size_t kFdsAlways = 3;
+constexpr size_t kFdsWithPidfd = 4;
+constexpr size_t kFdsWithProc = 7;
 
 // The PIDs in a "children" file, two at the most: none, one, or more is all that matters.
 int read_children(int fd, pid_t (&pids)[2]) {
@@ -40,17 +40,26 @@ int read_children(int fd, pid_t (&pids)[2]) {
 
 }  // namespace
 
+void Keeper::order(Order what, const std::string& frame, std::span<const int> fds) {
+  outstanding_.push_back(what);
+  if (!sys::send_all(channel_.get(), frame, fds)) fail("the slot's keeper has ended");
+}
+
 void Keeper::spawn(wire::WarmUp warm_up) {
-  ++spawns_under_way_;
   wire::Spawn message;
   message.warm_up = warm_up;
-  if (!sys::send_all(channel_.get(), wire::framed(message))) fail("the slot's keeper has ended");
+  order(Order::kSpawn, wire::framed(message));
+}
+
+void Keeper::launch(const wire::Launch& launch, std::span<const int> fds) {
+  if (has_spare() || spawning()) reap();
+  order(Order::kLaunch, wire::framed(launch), fds);
 }
 
 void Keeper::reap() {
-  ++reaps_under_way_;
   spare_.reset();
-  if (!sys::send_all(channel_.get(), wire::framed(wire::Reap{}))) fail("the slot's keeper has ended");
+  leader_ended_ = false;
+  order(Order::kReap, wire::framed(wire::Reap{}));
 }
 
 void Keeper::pump() {
@@ -68,30 +77,46 @@ void Keeper::handle(const wire::Frame& frame) {
     ready_ = std::move(*ready);
     if (!ready_.failure.empty()) fail(ready_.failure);
   } else if (const auto reaped = wire::message_in<wire::Reaped>(frame)) {
-    --reaps_under_way_;
+    if (outstanding_.empty() || outstanding_.front() != Order::kReap)
+      return fail("the slot's keeper reaped unasked");
+    outstanding_.pop_front();
     reaped_ = *reaped;
   } else if (const auto spawned = wire::message_in<wire::Spawned>(frame)) {
-    --spawns_under_way_;
-    if (spawned->pid == 0) {
-      std::string why = "a child could not be forked";
-      if (spawned->stage) why.append(" (stage ").append(policy::stage_name(*spawned->stage)).append(")");
-      return fail(why + ": " + std::strerror(spawned->error_number));
-    }
-    const size_t count = fds_.size();
-    if (count != kFdsAlways && count != kFdsWithPidfd && count != kFdsWithProc)
-      return fail("the slot's keeper sent " + std::to_string(count) + " descriptors");
-    Spare spare;
-    spare.pid = spawned->pid;
-    sys::UniqueFd* const into[] = {&spare.channel, &spare.out,   &spare.err,      &spare.work,
-                                   &spare.pidfd,   &spare.tasks, &spare.children, &spare.keeper_children};
-    for (size_t i = 0; i < count; ++i) *into[i] = std::move(fds_[i]);
-    fds_.clear();
-    sys::set_nonblocking(spare.out.get());
-    sys::set_nonblocking(spare.err.get());
-    spare_ = std::move(spare);
+    handle_spawned(*spawned);
+  } else if (wire::message_in<wire::LeaderEnded>(frame)) {
+    leader_ended_ = !reaping();
   } else {
     fail("the slot's keeper sent a frame of the wrong kind");
   }
+}
+
+void Keeper::handle_spawned(const wire::Spawned& spawned) {
+  if (outstanding_.empty() || outstanding_.front() == Order::kReap)
+    return fail("the slot's keeper spawned unasked");
+  const bool is_command = outstanding_.front() == Order::kLaunch;
+  outstanding_.pop_front();
+  if (spawned.pid == 0) {
+    if (is_command) {
+      launch_failure_ = spawned;
+      return;
+    }
+    return fail("a child could not be forked: " +
+                (spawned.failure.empty() ? std::generic_category().message(spawned.error_number)
+                                         : spawned.failure));
+  }
+  const size_t count = fds_.size() - (is_command ? 0 : 1);
+  if (fds_.empty() || (count != kFdsAlways && count != kFdsWithPidfd && count != kFdsWithProc))
+    return fail("the slot's keeper sent " + std::to_string(fds_.size()) + " descriptors");
+  std::vector<sys::UniqueFd> fds = std::exchange(fds_, {});
+  if (reaping()) return;  // ordered away already
+  Spare spare;
+  spare.pid = spawned.pid;
+  sys::UniqueFd* const into[] = {&spare.channel, &spare.out,   &spare.err,      &spare.work,
+                                 &spare.pidfd,   &spare.tasks, &spare.children, &spare.keeper_children};
+  for (size_t i = 0; i < fds.size(); ++i) *into[i + (is_command ? 1 : 0)] = std::move(fds[i]);
+  sys::set_nonblocking(spare.out.get());
+  sys::set_nonblocking(spare.err.get());
+  spare_ = std::move(spare);
 }
 
 void Keeper::fail(std::string why) {

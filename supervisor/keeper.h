@@ -3,8 +3,12 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
+#include <deque>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/sys/unique_fd.h"
@@ -37,6 +41,8 @@ class Keeper {
 
   // Each asks the keeper and returns at once.
   void spawn(wire::WarmUp warm_up);
+  // Ends a spare that is there first. `fds`: standard input, current directory.
+  void launch(const wire::Launch& launch, std::span<const int> fds);
   void reap();
 
   // Takes in what has arrived, without waiting.
@@ -45,17 +51,25 @@ class Keeper {
   // The keeper is gone, or says it cannot work: its sentence.
   const std::optional<std::string>& failure() const { return failure_; }
 
-  bool spawning() const { return spawns_under_way_ > 0; }
-  bool reaping() const { return reaps_under_way_ > 0; }
+  bool spawning() const { return is_outstanding(Order::kSpawn); }
+  bool reaping() const { return is_outstanding(Order::kReap); }
   bool has_spare() const { return spare_.has_value(); }
   // The spare says that it is set up (or failed to be); looks at its channel without waiting.
   bool spare_ready();
   Spare& spare() { return *spare_; }
   std::optional<wire::Reaped> take_reaped();
+  // A command that could not be started: no failure of the keeper's.
+  std::optional<wire::Spawned> take_launch_failure() { return std::exchange(launch_failure_, std::nullopt); }
+  bool leader_ended() const { return leader_ended_; }
   const wire::KeeperReady& ready() const { return ready_; }
 
  private:
+  enum class Order { kSpawn, kLaunch, kReap };
+
+  void order(Order what, const std::string& frame, std::span<const int> fds = {});
+  bool is_outstanding(Order what) const { return std::ranges::count(outstanding_, what) > 0; }
   void handle(const wire::Frame& frame);
+  void handle_spawned(const wire::Spawned& spawned);
   void fail(std::string why);
 
   uint32_t slot_;
@@ -66,8 +80,9 @@ class Keeper {
   std::optional<std::string> failure_;
   std::optional<Spare> spare_;
   std::optional<wire::Reaped> reaped_;
-  int spawns_under_way_ = 0;
-  int reaps_under_way_ = 0;
+  std::optional<wire::Spawned> launch_failure_;
+  bool leader_ended_ = false;
+  std::deque<Order> outstanding_;  // answered in this order
 };
 
 // No process of the call is alive but its leader, which has been killed. One look at three files of

@@ -27,6 +27,7 @@ class Capture {
   // The same, kept.
   void add(std::string_view bytes) { kept_.append(pass(bytes)); }
 
+  [[nodiscard]] uint64_t total() const { return total_; }
   [[nodiscard]] bool truncated() const { return total_ > limit_; }
   // What was seen so far, without a hash where there was no hashing; the capture is empty afterwards.
   Output take();

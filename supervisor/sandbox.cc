@@ -1,6 +1,8 @@
 #include "pyplaypen/sandbox.h"
 
+#include <signal.h>
 #include <sys/random.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -101,6 +103,35 @@ void check_options(const SandboxOptions& options) {
   check_environment(options.extra_environment);
 }
 
+ProcessResult::Status process_status(const std::optional<ErrorInfo>& error) {
+  if (!error) return ProcessResult::Status::kOk;
+  switch (error->type) {
+    case ErrorType::kTimeout: return ProcessResult::Status::kTimeout;
+    case ErrorType::kBusy: return ProcessResult::Status::kBusy;
+    case ErrorType::kCancelled: return ProcessResult::Status::kCancelled;
+    default: return ProcessResult::Status::kInternal;
+  }
+}
+
+ProcessResult process_result(Call::Impl& call, const Limits& limits) {
+  ProcessResult result;
+  result.status = process_status(call.result.error);
+  result.timed_out = result.status == ProcessResult::Status::kTimeout;
+  if (call.result.error) result.message = call.result.error->message;
+  result.start_error = call.start_error;
+  result.stdout_output = std::move(call.result.stdout_output);
+  result.stderr_output = std::move(call.result.stderr_output);
+  result.usage = call.result.usage;
+  if (const auto status = call.wait_status(); status && result.status != ProcessResult::Status::kInternal) {
+    result.returncode = WIFSIGNALED(*status) ? -WTERMSIG(*status) : WEXITSTATUS(*status);
+    const bool used_up = result.usage.cpu_ms >= limits.cpu_seconds * 1000;
+    if (!result.timed_out && WIFSIGNALED(*status) &&
+        (WTERMSIG(*status) == SIGXCPU || (WTERMSIG(*status) == SIGKILL && used_up)))
+      result.message = "cpu_seconds=" + limit_text(limits, "cpu_seconds") + " exceeded";
+  }
+  return result;
+}
+
 }  // namespace
 
 struct Sandbox::Impl {
@@ -126,7 +157,8 @@ struct Sandbox::Impl {
     wire::Setup setup;
     setup.package_directory =
         (pool_options.zygote.parent_path().parent_path().parent_path() / "share/pyplaypen/python").string();
-    setup.environment = call_environment(options);
+    environment = call_environment(options);
+    setup.environment = environment;
     setup.python = options.python;
     if (const auto active = setup.environment.find("VIRTUAL_ENV");
         setup.python.empty() && active != setup.environment.end())
@@ -161,6 +193,25 @@ struct Sandbox::Impl {
     return call;
   }
 
+  ProcessResult run_process(const std::vector<std::string>& argv, const ProcessOptions& given,
+                            const Limits& limits) {
+    check_limits(limits, LimitUse::kCommand);
+    if (argv.empty()) throw Refused("argv is empty: name a program");
+    if (given.environment) check_environment(*given.environment);
+    if (!given.write_paths.empty() && options.confine_writes == WriteConfinement::kNone)
+      throw Refused("write_paths needs a Sandbox with confine_writes: without it nothing is confined");
+    wire::Launch launch;
+    launch.argv = argv;
+    launch.environment = given.environment ? *given.environment : environment;
+    launch.write_paths = given.write_paths;
+    launch.write_paths.push_back(std::filesystem::absolute(given.cwd.empty() ? "." : given.cwd).string());
+    launch.merge_output = given.stderr_to == StderrTo::kStdout;
+    launch.limits = limits;
+    Call::Impl call(*pool, std::move(launch), given);
+    call.wait();
+    return process_result(call, limits);
+  }
+
   // A call that does nothing: reaches the provider, and all of our own machinery.
   void check_self() {
     const auto call = start("None", {}, {}, {});
@@ -182,6 +233,7 @@ struct Sandbox::Impl {
 
   SandboxOptions options;
   Enforcement enforcement;
+  Environment environment;  // of calls that bring none
   std::optional<supervisor::Pool> pool;
   supervisor::AuditSink audit;
 };
@@ -197,6 +249,16 @@ Result Sandbox::execute(std::string_view code, const Context& context, const Lim
 
 Call Sandbox::start(std::string_view code, const Context& context, const Limits& limits) {
   return Call(impl_->start(code, context, limits, impl_->audit));
+}
+
+ProcessResult Sandbox::run_process(const std::vector<std::string>& argv, const ProcessOptions& options,
+                                   const Limits& limits) {
+  return impl_->run_process(argv, options, limits);
+}
+
+std::string_view process_status_name(ProcessResult::Status status) {
+  static constexpr std::string_view kNames[] = {"ok", "timeout", "busy", "cancelled", "internal"};
+  return kNames[static_cast<size_t>(status)];
 }
 
 const Enforcement& Sandbox::enforcement() const { return impl_->enforcement; }

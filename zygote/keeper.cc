@@ -6,12 +6,14 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <vector>
 
 #include "runtime/jail/landlock.h"
+#include "runtime/jail/launch.h"
 #include "runtime/policy/features.h"
 #include "runtime/python/call_state.h"
 #include "runtime/sys/channel.h"
@@ -44,7 +46,7 @@ class Keeper {
     null_device_.reset(sys::check(::open("/dev/null", O_RDWR | O_CLOEXEC), "open", "/dev/null"));
     become_reaper();
     enter_own_domain();
-    build_child_ruleset();
+    child_ruleset_ = child_ruleset({});
     private_environment_ = {{"HOME", place_.home()},
                             {"TMPDIR", place_.tmp()},
                             {"XDG_CACHE_HOME", place_.home()},
@@ -101,13 +103,15 @@ class Keeper {
   }
 
   // A second domain, inside ours, for each call: it cannot signal or trace its keeper either.
-  void build_child_ruleset() {
+  sys::UniqueFd child_ruleset(const std::vector<std::string>& more_write_paths) const {
     LandlockRuleset child;
-    if (plan_.setup.confine_writes)
+    if (plan_.setup.confine_writes) {
       child.write_paths = {place_.path(), "/dev/null"};
+      child.write_paths->insert(child.write_paths->end(), more_write_paths.begin(), more_write_paths.end());
+    }
     child.scope_signals = reach_ == sys::KillAll::kReachesDescendantsOnly;
     child.scope_abstract_sockets = child.scope_signals;
-    child_ruleset_ = jail::build_ruleset(child, policy::features().landlock_abi);
+    return jail::build_ruleset(child, policy::features().landlock_abi);
   }
 
   // False when the supervisor or the zygote is gone.
@@ -129,8 +133,19 @@ class Keeper {
       while (::read(child_ended_.get(), &ignored, sizeof ignored) > 0) {
       }
       sys::reap_orphans(leader_);
+      tell_of_leader();
     }
     return events[0].revents == 0 || serve();
+  }
+
+  void tell_of_leader() {
+    siginfo_t info{};
+    if (leader_ == 0 || leader_has_pidfd_ ||
+        ::waitid(P_PID, static_cast<id_t>(leader_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        info.si_pid != leader_)
+      return;
+    leader_has_pidfd_ = true;  // once
+    send(wire::framed(wire::LeaderEnded{}));
   }
 
   bool serve() {
@@ -139,6 +154,8 @@ class Keeper {
     while (const auto frame = reader_.next()) {
       if (const auto spawn = wire::message_in<wire::Spawn>(*frame)) {
         spawn_child(*spawn);
+      } else if (const auto launch = wire::message_in<wire::Launch>(*frame)) {
+        launch_command(*launch);
       } else if (wire::message_in<wire::Reap>(*frame)) {
         reap();
       } else {
@@ -186,6 +203,64 @@ class Keeper {
     }
   }
 
+  void launch_command(const wire::Launch& message) {
+    wire::Spawned failed;
+    try {
+      if (fds_.size() < 2) throw sys::Error(EINVAL, "launch");
+      const sys::UniqueFd input = std::move(fds_[0]);
+      const sys::UniqueFd directory = std::move(fds_[1]);
+      fds_.erase(fds_.begin(), fds_.begin() + 2);
+      place_.prepare();
+      auto [out_read, out_write] = sys::pipe_pair();
+      auto [err_read, err_write] = sys::pipe_pair();
+      wire::Environment environment = message.environment;
+      for (const auto& [name, value] : private_environment_) environment.emplace(name, value);
+      std::vector<std::string> entries;
+      for (const auto& [name, value] : environment) entries.push_back(name + "=" + value);
+      const jail::Program program(message.argv, std::move(entries));
+      sys::UniqueFd own_ruleset;
+      if (plan_.setup.confine_writes) own_ruleset = child_ruleset(message.write_paths);
+
+      jail::Plan plan;
+      plan.stdio[0] = input.get();
+      plan.stdio[1] = out_write.get();
+      plan.stdio[2] = message.merge_output ? out_write.get() : err_write.get();
+      plan.directory = directory.get();
+      if (const auto owner = owner_of(plan_.slot)) plan.identity = jail::Identity{owner->uid, owner->gid};
+      plan.ruleset = own_ruleset ? own_ruleset.get() : child_ruleset_.get();
+      plan.limits = command_limits(message.limits);
+      plan.program = &program;
+      jail::Launch launched = jail::launch(plan);
+      if (launched.failure.error != 0) {
+        failed.stage = launched.failure.stage;
+        failed.error_number = launched.failure.error;
+        return send(wire::framed(failed));
+      }
+      leader_ = launched.child.release();
+      leader_ready_ = true;
+      announce(leader_, sys::UniqueFd(), out_read, err_read);
+    } catch (const sys::Error& error) {
+      failed.error_number = error.code().value();
+      failed.failure = error.what();
+      send(wire::framed(failed));
+    } catch (const std::exception& error) {
+      failed.error_number = EINVAL;
+      failed.failure = error.what();
+      send(wire::framed(failed));
+    }
+  }
+
+  ResourceLimits command_limits(const Limits& limits) const {
+    ResourceLimits resource;
+    resource.cpu_seconds = static_cast<uint64_t>(limits.cpu_seconds);
+    resource.memory_bytes = limits.memory_bytes;
+    if (plan_.slot.uid || plan_.user_namespace)
+      resource.process_count = limits.process_count + (plan_.user_namespace ? 1 : 0);
+    resource.open_files = limits.open_files;
+    resource.file_bytes = limits.file_bytes + 1;
+    return resource;
+  }
+
   void announce(pid_t pid, const sys::UniqueFd& channel, const sys::UniqueFd& out,
                 const sys::UniqueFd& err) {
     wire::Spawned spawned;
@@ -197,7 +272,9 @@ class Keeper {
     const std::string file = task + "/" + std::to_string(pid) + "/children";
     const sys::UniqueFd children(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
     const sys::UniqueFd own_children(::open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC));
-    std::vector<int> fds = {channel.get(), out.get(), err.get(), work.get()};
+    std::vector<int> fds = {out.get(), err.get(), work.get()};
+    if (channel) fds.insert(fds.begin(), channel.get());
+    leader_has_pidfd_ = static_cast<bool>(pidfd);
     if (pidfd) {
       fds.push_back(pidfd.get());
       if (tasks && children && own_children)
@@ -237,6 +314,7 @@ class Keeper {
   std::vector<sys::UniqueFd> fds_;
   pid_t leader_ = 0;
   bool leader_ready_ = false;
+  bool leader_has_pidfd_ = true;
 };
 
 }  // namespace

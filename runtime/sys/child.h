@@ -36,6 +36,11 @@ class Child {
   // Readable when the child has ended; -1 where the kernel gave none.
   [[nodiscard]] int pidfd() const { return pidfd_.get(); }
   explicit operator bool() const { return pid_ != 0; }
+  // Gives up the child, unreaped, to a caller that waits for it by other means.
+  [[nodiscard]] pid_t release() noexcept {
+    pidfd_.reset();
+    return std::exchange(pid_, 0);
+  }
 
   // False when there is nobody to take it.
   bool signal(int number) noexcept;

@@ -229,6 +229,7 @@ void fields(Coder& coder, Value& m)
   coder.field(m.pid);
   coder.field(m.stage);
   coder.field(m.error_number);
+  coder.field(m.failure);
 }
 
 template <typename Coder, typename Value>
@@ -242,7 +243,8 @@ void fields(Coder& coder, Value& m)
 
 template <typename Coder, typename Value>
 void fields(Coder&, Value&)
-  requires std::is_same_v<std::remove_const_t<Value>, Reap>
+  requires std::is_same_v<std::remove_const_t<Value>, Reap> ||
+           std::is_same_v<std::remove_const_t<Value>, LeaderEnded>
 {}
 
 template <typename Coder, typename Value>
@@ -275,6 +277,7 @@ std::string encode(const KeeperReady& message) { return encode_fields(message); 
 std::string encode(const Spawn& message) { return encode_fields(message); }
 std::string encode(const Launch& message) { return encode_fields(message); }
 std::string encode(const Spawned& message) { return encode_fields(message); }
+std::string encode(const LeaderEnded& message) { return encode_fields(message); }
 std::string encode(const SpareReady& message) { return encode_fields(message); }
 std::string encode(const Reap& message) { return encode_fields(message); }
 std::string encode(const Reaped& message) { return encode_fields(message); }
@@ -298,6 +301,7 @@ template std::optional<KeeperReady> decode(std::string_view);
 template std::optional<Spawn> decode(std::string_view);
 template std::optional<Launch> decode(std::string_view);
 template std::optional<Spawned> decode(std::string_view);
+template std::optional<LeaderEnded> decode(std::string_view);
 template std::optional<SpareReady> decode(std::string_view);
 template std::optional<Reap> decode(std::string_view);
 template std::optional<Reaped> decode(std::string_view);

@@ -22,6 +22,7 @@ std::string encode(const KeeperReady& message);
 std::string encode(const Spawn& message);
 std::string encode(const Launch& message);
 std::string encode(const Spawned& message);
+std::string encode(const LeaderEnded& message);
 std::string encode(const SpareReady& message);
 std::string encode(const Reap& message);
 std::string encode(const Reaped& message);
@@ -43,6 +44,7 @@ template <> struct FrameTypeOf<KeeperReady> { static constexpr FrameType value =
 template <> struct FrameTypeOf<Spawn> { static constexpr FrameType value = FrameType::kSpawn; };
 template <> struct FrameTypeOf<Launch> { static constexpr FrameType value = FrameType::kLaunch; };
 template <> struct FrameTypeOf<Spawned> { static constexpr FrameType value = FrameType::kSpawned; };
+template <> struct FrameTypeOf<LeaderEnded> { static constexpr FrameType value = FrameType::kLeaderEnded; };
 template <> struct FrameTypeOf<SpareReady> { static constexpr FrameType value = FrameType::kSpareReady; };
 template <> struct FrameTypeOf<Reap> { static constexpr FrameType value = FrameType::kReap; };
 template <> struct FrameTypeOf<Reaped> { static constexpr FrameType value = FrameType::kReaped; };

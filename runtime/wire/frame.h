@@ -18,6 +18,7 @@ enum class FrameType : uint16_t {
   kSpawn,
   kLaunch,
   kSpawned,
+  kLeaderEnded,
   kSpareReady,
   kRequest,
   kReport,

@@ -120,7 +120,7 @@ struct Spawn {
 };
 
 // supervisor -> keeper: start a command. Attached: its standard input, its current directory.
-struct Launch {
+struct Launch {  // one child at a time: not while a spare is there
   std::vector<std::string> argv;
   Environment environment;
   std::vector<std::string> write_paths;  // beside the current directory; used under confine_writes
@@ -137,8 +137,14 @@ struct Spawned {
   int32_t pid = 0;  // 0: failed
   std::optional<policy::Stage> stage;
   int32_t error_number = 0;
+  std::string failure;
 
   bool operator==(const Spawned&) const = default;
+};
+
+// keeper -> supervisor, where the leader has no pidfd that tells it: the leader has ended.
+struct LeaderEnded {
+  bool operator==(const LeaderEnded&) const = default;
 };
 
 // spare -> supervisor on the call's channel, before any user code: set up, or what failed.

@@ -15,11 +15,10 @@
 
 #include <pyplaypen/error.h>
 #include <pyplaypen/limits.h>
+#include <pyplaypen/process.h>
 #include <pyplaypen/result.h>
 
 namespace pyplaypen {
-
-using Environment = std::map<std::string, std::string>;
 
 // limit (and "filesystem_writes", "container_resources") -> what enforces it here: "hard",
 // "hard_per_call", "hard_per_user", "container", "unsupported", ...; docs/enforcement.md.
@@ -52,12 +51,6 @@ struct SandboxOptions {
   std::function<void(std::string_view json_record)> audit;  // in the calling thread, once a call
   std::function<void(std::string_view sentence)> warn;      // the same; absent: stderr
   std::filesystem::path zygote;      // executable; empty: found beside the library's installation
-};
-
-// What a call reads as its standard input.
-struct StandardInput {
-  enum class Kind { kEmpty, kBytes, kFile, kInherit } kind = Kind::kEmpty;
-  std::string text;  // the bytes, or the file's path
 };
 
 struct Context {
@@ -112,6 +105,12 @@ class Sandbox {
   Result execute(std::string_view code, const Context& context = {}, const Limits& limits = {});
   // The same without waiting.
   Call start(std::string_view code, const Context& context = {}, const Limits& limits = {});
+
+  // Runs a program from its argv, looked up along the PATH of its environment, under the same limits,
+  // identity and teardown. Ends when the program itself ends: what it left running is killed. Throws
+  // LimitError and Refused for a call that cannot be tried as asked.
+  ProcessResult run_process(const std::vector<std::string>& argv, const ProcessOptions& options = {},
+                            const Limits& limits = {});
 
   const Enforcement& enforcement() const;
   // Of the embedded interpreter, such as "3.11.2".

@@ -13,7 +13,7 @@ constexpr int exited(int code) { return code << 8; }  // man 2 wait
 class CallStateTest : public testing::Test {
  protected:
   CallState running() {
-    CallState state(limits_, t0_);
+    CallState state(Job::kCode, limits_, t0_);
     state.on_slot(t0_ + milliseconds(1));
     state.on_request_sent(t0_ + milliseconds(2));
     return state;
@@ -88,7 +88,7 @@ TEST_F(CallStateTest, BeforeTheDeadlineNothingHappens) {
 
 TEST_F(CallStateTest, NoSlotBeforeTheDeadlineIsBusy) {
   limits_.wall_seconds = 0.5;
-  CallState state(limits_, t0_);
+  CallState state(Job::kCode, limits_, t0_);
   EXPECT_EQ(state.deadline(), t0_ + milliseconds(500));
   state.on_time(state.deadline());
   EXPECT_EQ(state.phase(), Phase::kDone);
@@ -97,14 +97,14 @@ TEST_F(CallStateTest, NoSlotBeforeTheDeadlineIsBusy) {
 }
 
 TEST_F(CallStateTest, CancelledWhileQueuedHasNothingToEnd) {
-  CallState state(limits_, t0_);
+  CallState state(Job::kCode, limits_, t0_);
   state.on_cancel();
   EXPECT_EQ(state.phase(), Phase::kDone);
   EXPECT_EQ(state.error()->type, ErrorType::kCancelled);
 }
 
 TEST_F(CallStateTest, ASlotButNoChildInTimeIsATimeout) {
-  CallState state(limits_, t0_);
+  CallState state(Job::kCode, limits_, t0_);
   state.on_slot(t0_);
   state.on_time(state.deadline());
   EXPECT_EQ(state.phase(), Phase::kEnding);
@@ -135,6 +135,18 @@ TEST_F(CallStateTest, AKillAfterTheCpuWasUsedUpIsTheCpuLimit) {
   limits_.cpu_seconds = 2;
   EXPECT_EQ(end_with(SIGKILL, 2.9).type, ErrorType::kCpuLimit);
   EXPECT_EQ(end_with(SIGKILL, 1.5).type, ErrorType::kCrash);
+}
+
+TEST_F(CallStateTest, HowACommandEndedIsNoError) {
+  CallState state(Job::kCommand, limits_, t0_);
+  state.on_slot(t0_);
+  state.on_request_sent(t0_);
+  state.on_leader_silent();
+  wire::Reaped reaped;
+  reaped.wait_status = SIGSEGV;
+  state.on_tree_gone(reaped, t0_);
+  EXPECT_FALSE(state.error());
+  EXPECT_EQ(state.reaped()->wait_status, SIGSEGV);
 }
 
 TEST_F(CallStateTest, OurOwnFailureIsInternal) {

@@ -65,8 +65,9 @@ TEST(Codec, EveryMessageComesBackAsItWas) {
   launch.write_paths = {"/tmp"};
   launch.merge_output = true;
   expect_round_trip(launch);
-  expect_round_trip(Spawned{17, policy::Stage::kLandlock, 1});
+  expect_round_trip(Spawned{17, policy::Stage::kLandlock, 1, "why"});
   expect_round_trip(SpareReady{policy::Stage::kIdentity, 1, "why"});
+  expect_round_trip(LeaderEnded{});
   expect_round_trip(Reap{});
   expect_round_trip(Reaped{9, 10, 11, 12});
 }
