@@ -46,7 +46,7 @@ TEST(Codec, EveryMessageComesBackAsItWas) {
   expect_round_trip(Request{});
   expect_round_trip(full_report());
   expect_round_trip(Report{});
-  Setup setup;
+  wire::Setup setup;
   setup.host_pid = 42;
   setup.base_directory = "/tmp/x";
   setup.environment = {{"PATH", "/bin"}};

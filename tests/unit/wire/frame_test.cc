@@ -51,7 +51,7 @@ TEST(FrameReader, RefusesAnotherVersion) {
 }
 
 TEST(FrameReader, RefusesAnUnknownType) {
-  for (const char type : {0, 99}) {
+  for (const char type : {char{0}, char{99}}) {
     FrameReader reader;
     reader.buffer() = encode_frame(FrameType::kReport, "x");
     reader.buffer()[6] = type;
