@@ -7,6 +7,8 @@ target_compile_options(
   project_settings
   INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual
             -Wold-style-cast -Wnull-dereference
+            # GCC 12 warns of any string that begins as a literal plus a string (its bug 105651).
+            $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
             $<$<BOOL:${PYPLAYPEN_WERROR}>:-Werror>
             $<$<CONFIG:Release>:-fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2>)
 target_link_options(project_settings INTERFACE -Wl,-z,relro,-z,now)

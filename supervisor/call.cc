@@ -106,7 +106,10 @@ void Call::Impl::wait() {
   }
 }
 
-void Call::Impl::cancel() { state_.on_cancel(); }
+void Call::Impl::cancel() {
+  state_.on_cancel();
+  advance();
+}
 
 void Call::Impl::step(Clock::time_point now) {
   state_.on_time(now);

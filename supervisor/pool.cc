@@ -11,6 +11,7 @@
 #include "runtime/sys/error.h"
 #include "runtime/sys/invariant.h"
 #include "runtime/sys/raw.h"
+#include "supervisor/uid_claim.h"
 
 namespace pyplaypen::supervisor {
 namespace {
@@ -67,11 +68,13 @@ uint32_t Pool::free_slot() const {
 std::unique_ptr<Keeper> Pool::open_keeper() {
   wire::OpenKeeper slot;
   slot.slot = free_slot();
+  UidClaim claim;
   if (options_.first_uid) {
-    slot.uid = *options_.first_uid + slot.slot;
+    claim = claim_uid(*options_.first_uid);
+    slot.uid = claim.uid;
     slot.gid = options_.gid;
   }
-  auto keeper = std::make_unique<Keeper>(slot.slot, zygote_->open_keeper(slot));
+  auto keeper = std::make_unique<Keeper>(slot.slot, zygote_->open_keeper(slot, std::move(claim.hold)));
   if (slot.slot == slots_in_use_.size()) slots_in_use_.push_back(false);
   slots_in_use_[slot.slot] = true;
   return keeper;

@@ -21,7 +21,7 @@ namespace pyplaypen::supervisor {
 struct PoolOptions {
   int max_concurrency = 1;
   int spares = 0;
-  std::optional<uint32_t> first_uid;  // slot n runs as first_uid + n; absent: as ourselves
+  std::optional<uint32_t> first_uid;  // slots run as free UIDs from here on; absent: as ourselves
   std::optional<uint32_t> gid;
   std::filesystem::path zygote;
 };

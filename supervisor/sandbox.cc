@@ -156,7 +156,9 @@ struct Sandbox::Impl {
     request.extra_json = context.extra_json;
     request.environment = context.environment;
     request.limits = limits;
-    return std::make_unique<Call::Impl>(*pool, std::move(request), context, std::move(sink));
+    auto call = std::make_unique<Call::Impl>(*pool, std::move(request), context, std::move(sink));
+    call->advance();  // its first step waits for nothing, and so would show on no descriptor
+    return call;
   }
 
   // A call that does nothing: reaches the provider, and all of our own machinery.

@@ -173,9 +173,10 @@ wire::Ready ZygoteProcess::start_python(const wire::StartPython& as) {
   throw Refused(ready->failure);
 }
 
-sys::UniqueFd ZygoteProcess::open_keeper(const wire::OpenKeeper& slot) {
+sys::UniqueFd ZygoteProcess::open_keeper(const wire::OpenKeeper& slot, sys::UniqueFd claim) {
   auto [ours, theirs] = sys::socket_pair();
-  const std::array fds = {theirs.get()};
+  std::vector<int> fds = {theirs.get()};
+  if (claim) fds.push_back(claim.get());
   if (!sys::send_all(channel_.get(), wire::framed(slot), fds)) throw sys::Error(EPIPE, "sendmsg", "zygote");
   return std::move(ours);
 }

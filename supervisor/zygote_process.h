@@ -32,7 +32,8 @@ class ZygoteProcess {
 
   // Has it open a keeper; the returned channel is the supervisor's end, KeeperReady comes first.
   // Throws sys::Error when the zygote is gone.
-  sys::UniqueFd open_keeper(const wire::OpenKeeper& slot);
+  // The keeper holds `claim` while it lives.
+  sys::UniqueFd open_keeper(const wire::OpenKeeper& slot, sys::UniqueFd claim);
 
   // False once the zygote has ended. Does not wait.
   bool alive();

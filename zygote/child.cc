@@ -18,6 +18,7 @@
 #include "runtime/policy/stage.h"
 #include "runtime/python/call_state.h"
 #include "runtime/python/run.h"
+#include "runtime/python/warm_up.h"
 #include "runtime/sys/channel.h"
 #include "runtime/sys/raw.h"
 #include "runtime/wire/codec.h"

@@ -15,6 +15,7 @@
 #include "runtime/python/call_state.h"
 #include "runtime/python/py_error.h"
 #include "runtime/python/text.h"
+#include "runtime/python/warm_up.h"
 #include "runtime/sys/channel.h"
 #include "runtime/sys/error.h"
 #include "runtime/sys/proc.h"
@@ -217,6 +218,8 @@ wire::Ready start_python(const wire::Setup& setup, std::optional<uid_t> import_a
     if (ready.failure.empty())
       ready.failure = python::load_extensions(setup.globals_provider, setup.type_projector, interpreter.extensions);
     if (!ready.failure.empty()) return ready;
+    // What modules load at their first use is loaded here, once for all calls.
+    python::warm_up(interpreter.captured, interpreter.extensions);
     if (const int threads = sys::thread_count(); threads != 1) {
       ready.failure = "importing started " + std::to_string(threads - 1) +
                       " thread(s); a process with threads cannot be forked safely. Preload fewer "

@@ -8,9 +8,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <deque>
+#include <vector>
 
 #include "runtime/jail/landlock.h"
 #include "runtime/policy/features.h"
@@ -22,6 +21,7 @@
 #include "runtime/sys/tree.h"
 #include "runtime/wire/codec.h"
 #include "zygote/child.h"
+#include "zygote/leftovers.h"
 #include "zygote/place.h"
 
 namespace pyplaypen::zygote {
@@ -70,6 +70,7 @@ class Keeper {
     while (wait_for_event()) {
     }
     sys::end_tree(leader_, reach_);
+    if (plan_.slot.uid) remove_ipc_objects(*plan_.slot.uid);
     place_.remove();
   }
 
@@ -209,6 +210,7 @@ class Keeper {
     const sys::TreeEnd end = sys::end_tree(leader_, reach_);
     leader_ = 0;
     leader_ready_ = false;
+    if (plan_.slot.uid) remove_ipc_objects(*plan_.slot.uid);
     wire::Reaped reaped;
     reaped.wait_status = end.leader_status;
     reaped.cpu_microseconds =

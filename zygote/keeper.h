@@ -17,6 +17,7 @@ struct KeeperPlan {
   const wire::Setup& setup;
   wire::OpenKeeper slot;
   sys::UniqueFd channel;        // to the supervisor
+  sys::UniqueFd uid_claim;      // holds the slot's UID; empty where it has none
   sys::UniqueFd zygote_alive;   // read end of a pipe whose writer is the zygote: end of file = it died
   Interpreter* interpreter;  // null: CPython has not been started, only commands run
   bool user_namespace = false;  // unshared already, maps written

@@ -12,9 +12,10 @@
 
 #include <array>
 #include <cstdio>
-#include <deque>
 #include <set>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "runtime/policy/features.h"
 #include "runtime/sys/channel.h"
@@ -86,9 +87,12 @@ class Server {
         warm_ = ready.failure.empty();
         if (!sys::send_all(channel_.get(), wire::framed(ready))) return false;
       } else if (const auto slot = wire::message_in<wire::OpenKeeper>(*frame)) {
-        if (fds_.empty()) return false;
-        open_keeper(*slot, std::move(fds_.front()));
-        fds_.erase(fds_.begin());
+        const size_t count = slot->uid ? 2 : 1;
+        if (fds_.size() < count) return false;
+        sys::UniqueFd channel = std::move(fds_[0]);
+        sys::UniqueFd claim = count > 1 ? std::move(fds_[1]) : sys::UniqueFd();
+        fds_.erase(fds_.begin(), fds_.begin() + static_cast<std::ptrdiff_t>(count));
+        open_keeper(*slot, std::move(channel), std::move(claim));
       } else if (wire::message_in<wire::Reap>(*frame)) {
         reap();
         end_orphans();
@@ -100,7 +104,7 @@ class Server {
     return reader_.error().empty();
   }
 
-  void open_keeper(const wire::OpenKeeper& slot, sys::UniqueFd channel) {
+  void open_keeper(const wire::OpenKeeper& slot, sys::UniqueFd channel, sys::UniqueFd claim) {
     const bool want_namespace = !slot.uid && policy::features().user_namespace;
     auto [unshared_read, unshared_write] = sys::pipe_pair();
     auto [mapped_read, mapped_write] = sys::pipe_pair();
@@ -111,7 +115,7 @@ class Server {
       if (warm_) PyOS_AfterFork_Child();
       unshared_read.reset();
       mapped_write.reset();
-      KeeperPlan plan{setup_, slot, std::move(channel), std::move(keepers_watch_us_),
+      KeeperPlan plan{setup_, slot, std::move(channel), std::move(claim), std::move(keepers_watch_us_),
                       warm_ ? &interpreter_ : nullptr, false};
       if (want_namespace)
         plan.user_namespace = unshare_user(std::move(unshared_write), std::move(mapped_read));

@@ -6,6 +6,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cerrno>
 #include <cstdio>
@@ -47,6 +48,7 @@ class LineReader {
 
   // One read; call when poll says that there is something.
   void fill() {
+    searched_ -= std::min(searched_, start_);
     buffer_.erase(0, std::exchange(start_, 0));
     char chunk[65536];
     const ssize_t got = ::read(fd_, chunk, sizeof chunk);

@@ -90,7 +90,7 @@ struct Ready {
   bool operator==(const Ready&) const = default;
 };
 
-// supervisor -> zygote, with the keeper's end of a channel attached.
+// supervisor -> zygote. Attached: the keeper's end of a channel and, with a uid, what claims it.
 struct OpenKeeper {
   uint32_t slot = 0;
   // The identity of the slot's calls. Absent: the zygote's own (it is not root).

@@ -41,7 +41,10 @@ struct SandboxOptions {
   HostEnvironment environment = HostEnvironment::kAllowList;  // what calls get by default
   Environment extra_environment;     // on top of that
   int threads = 1;                   // of OpenBLAS, OpenMP, MKL and numexpr in a call
-  uid_t child_uid = 65534;           // as root: slot n runs as child_uid + n
+  // As root, each slot runs as a UID of its own, from this one on, that no other Sandbox here uses;
+  // 0: stay root. Not 65534 (nobody): what that user's calls leave (processes, shared memory) is
+  // killed and removed by its UID, and other services may run as nobody.
+  uid_t child_uid = 65536;
   gid_t child_gid = 65534;
   WriteConfinement confine_writes = WriteConfinement::kNone;
   OnUnenforceable on_unenforceable = OnUnenforceable::kRefuse;

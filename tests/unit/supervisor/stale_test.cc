@@ -4,11 +4,9 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "runtime/sys/channel.h"
@@ -180,26 +178,6 @@ TEST(Stale, TempDirectoryComesFromTheEnvironment) {
   ::unsetenv("TMPDIR");
   EXPECT_EQ(temp_directory(), "/tmp");
   if (before != nullptr) ::setenv("TMPDIR", saved.c_str(), 1);
-}
-
-TEST(StaleThreads, ASweepNeverTakesOneThatIsBeingMade) {
-  const TempTree temp;
-  std::atomic<bool> done = false;
-  std::thread sweeper([&] {
-    while (!done) sweep(temp.path());
-  });
-  std::vector<std::thread> makers;
-  for (int i = 0; i < 4; ++i) {
-    makers.emplace_back([&] {
-      for (int k = 0; k < 200; ++k) {
-        const BaseDirectory base(temp.path());
-        EXPECT_TRUE(is_there(base.path()));
-      }
-    });
-  }
-  for (std::thread& maker : makers) maker.join();
-  done = true;
-  sweeper.join();
 }
 
 }  // namespace

@@ -1,0 +1,107 @@
+#include "runtime/python/call_state.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+#include "runtime/python/py_error.h"
+#include "runtime/python/text.h"
+
+namespace pyplaypen::python {
+namespace {
+
+constexpr size_t kMaxMessage = 500;
+
+void do_nothing(int) {}
+
+// A module that is loaded already; empty, without an exception, when it is not.
+PyRef loaded(const char* name) {
+  return PyRef::borrow(PyDict_GetItemString(PyImport_GetModuleDict(), name));
+}
+
+bool seed_random(const Captured& captured) {
+  const PyRef random = loaded("random");
+  if (!random) return true;
+  const PyRef generator = PyRef::steal(PyObject_GetAttrString(random.get(), "_inst"));
+  return generator &&
+         PyRef::steal(PyObject_CallOneArg(captured.random_seed.get(), generator.get())) &&
+         PyObject_SetAttrString(generator.get(), "gauss_next", Py_None) == 0;
+}
+
+bool seed_numpy() {
+  const PyRef random = loaded("numpy.random");
+  return !random || PyRef::steal(PyObject_CallMethod(random.get(), "seed", nullptr));
+}
+
+bool forget_temporary_directory() {
+  const PyRef tempfile = loaded("tempfile");
+  return !tempfile || PyObject_SetAttrString(tempfile.get(), "tempdir", Py_None) == 0;
+}
+
+std::string time_zone() {
+  const char* zone = std::getenv("TZ");
+  return zone == nullptr ? std::string("\0", 1) : std::string(zone);
+}
+
+PyRef make_bytes(const std::string& text) {
+  return PyRef::steal(PyBytes_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
+}
+
+}  // namespace
+
+void install_signal_handlers() {
+  struct sigaction action = {};
+  action.sa_handler = do_nothing;
+  action.sa_flags = SA_RESTART;
+  ::sigemptyset(&action.sa_mask);
+  // Cannot fail for these signals (man 2 sigaction).
+  ::sigaction(SIGPIPE, &action, nullptr);
+  ::sigaction(SIGXFSZ, &action, nullptr);
+}
+
+std::string settle(const Captured& captured) {
+  const char* what = nullptr;
+  if (!seed_random(captured)) {
+    what = "random";
+  } else if (!seed_numpy()) {
+    what = "numpy.random";
+  } else if (!forget_temporary_directory()) {
+    what = "tempfile";
+  }
+  if (what == nullptr) return {};
+  return std::string("resetting ") + what + ": " +
+         exception_line(take_failure().get(), kMaxMessage);
+}
+
+bool apply_environment(const Captured& captured, const wire::Environment& environment) {
+  const std::string zone_before = time_zone();
+  ::clearenv();
+  PyDict_Clear(captured.environ_data.get());
+  for (const auto& [name, value] : environment) {
+    if (::setenv(name.c_str(), value.c_str(), 1) != 0) return false;
+    const PyRef name_object = make_bytes(name);
+    const PyRef value_object = make_bytes(value);
+    if (!name_object || !value_object ||
+        PyDict_SetItem(captured.environ_data.get(), name_object.get(), value_object.get()) != 0) {
+      PyErr_Clear();
+      errno = ENOMEM;
+      return false;
+    }
+  }
+  if (time_zone() != zone_before) {
+    // Sets the time module's constants and calls tzset(3). A zone that does not exist is UTC.
+    if (!PyRef::steal(PyObject_CallNoArgs(captured.tzset.get()))) PyErr_Clear();
+  }
+  return true;
+}
+
+bool add_import_directory(const std::string& directory) {
+  PyObject* path = PySys_GetObject("path");
+  if (path == nullptr || !PyList_Check(path)) return true;
+  const PyRef entry = PyRef::steal(PyUnicode_DecodeFSDefault(directory.c_str()));
+  return entry && PyList_Append(path, entry.get()) == 0;
+}
+
+}  // namespace pyplaypen::python

@@ -1,0 +1,13 @@
+#include <pyplaypen/sandbox.h>
+
+#include <iostream>
+
+int main() {
+  pyplaypen::Sandbox sandbox;
+  const pyplaypen::Result result = sandbox.execute("1 + 1");
+  if (!result.ok()) {
+    std::cerr << result.error->message << '\n';
+    return 1;
+  }
+  std::cout << result.return_value << '\n';
+}

@@ -1,0 +1,89 @@
+#include "zygote/leftovers.h"
+
+#include <fcntl.h>
+#include <sys/ipc.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "runtime/sys/directory.h"
+#include "runtime/sys/remove_tree.h"
+#include "runtime/sys/unique_fd.h"
+
+namespace pyplaypen::zygote {
+namespace {
+
+void remove_files(const char* path, uid_t owner) {
+  const sys::UniqueFd directory(::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return;
+  std::vector<std::string> names;
+  sys::DirectoryReader reader(directory.get());
+  while (const auto entry = reader.next()) {
+    struct stat info{};
+    const std::string name(entry->name);
+    if (::fstatat(directory.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && info.st_uid == owner)
+      names.push_back(name);
+  }
+  for (const std::string& name : names) sys::remove_tree(directory.get(), name);
+}
+
+// man 2 semctl leaves its definition to the caller.
+union SemaphoreArgument {
+  int value;
+  semid_ds* buffer;
+  seminfo* info;
+};
+
+// The *_INFO calls return the highest index in use, the *_STAT calls the identifier behind an index.
+void remove_shared_memory(uid_t owner) {
+  shm_info info{};
+  const int highest = ::shmctl(0, SHM_INFO, reinterpret_cast<shmid_ds*>(&info));
+  for (int i = 0; i <= highest && info.used_ids > 0; ++i) {
+    shmid_ds object{};
+    const int id = ::shmctl(i, SHM_STAT, &object);
+    if (id >= 0 && (object.shm_perm.uid == owner || object.shm_perm.cuid == owner))
+      ::shmctl(id, IPC_RMID, nullptr);
+  }
+}
+
+void remove_semaphores(uid_t owner) {
+  seminfo info{};
+  SemaphoreArgument argument{};
+  argument.info = &info;
+  const int highest = ::semctl(0, 0, SEM_INFO, argument);
+  for (int i = 0; i <= highest && info.semusz > 0; ++i) {
+    semid_ds object{};
+    argument.buffer = &object;
+    const int id = ::semctl(i, 0, SEM_STAT, argument);
+    if (id >= 0 && (object.sem_perm.uid == owner || object.sem_perm.cuid == owner))
+      ::semctl(id, 0, IPC_RMID);
+  }
+}
+
+void remove_queues(uid_t owner) {
+  msginfo info{};
+  const int highest = ::msgctl(0, MSG_INFO, reinterpret_cast<msqid_ds*>(&info));
+  for (int i = 0; i <= highest && info.msgpool > 0; ++i) {
+    msqid_ds object{};
+    const int id = ::msgctl(i, MSG_STAT, &object);
+    if (id >= 0 && (object.msg_perm.uid == owner || object.msg_perm.cuid == owner))
+      ::msgctl(id, IPC_RMID, nullptr);
+  }
+}
+
+}  // namespace
+
+void remove_ipc_objects(uid_t owner) {
+  remove_files("/dev/shm", owner);
+  remove_files("/dev/mqueue", owner);
+  remove_shared_memory(owner);
+  remove_semaphores(owner);
+  remove_queues(owner);
+}
+
+}  // namespace pyplaypen::zygote
