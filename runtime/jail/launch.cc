@@ -25,7 +25,7 @@ constexpr std::string_view kDefaultPath = "/bin:/usr/bin";  // confstr(_CS_PATH)
 
 std::vector<std::string> find_candidates(const std::string& name,
                                          const std::vector<std::string>& environment) {
-  if (name.find('/') != std::string::npos) return {name};
+  if (name.empty() || name.find('/') != std::string::npos) return {name};
   constexpr std::string_view kVariable = "PATH=";
   std::string_view path = kDefaultPath;
   const auto entry = std::ranges::find_if(
