@@ -37,14 +37,40 @@ PyRef int_method(const char* name) {
   return attribute(PyRef::borrow(reinterpret_cast<PyObject*>(&PyLong_Type)), name);
 }
 
-PyRef compile_drive() {
-  const PyRef code = PyRef::steal(Py_CompileString(kDriveSource, "<pyplaypen>", Py_file_input));
+// A function of ours in Python. Its globals are its own, so that it depends on nothing that user
+// code can rebind.
+PyRef define(const char* name, const char* source, const PyRef& globals) {
+  const PyRef code = PyRef::steal(Py_CompileString(source, "<pyplaypen>", Py_file_input));
   if (!code) throw_python_error("compiling");
-  const PyRef names = PyRef::steal(PyDict_New());
-  const PyRef done =
-      names ? PyRef::steal(PyEval_EvalCode(code.get(), names.get(), names.get())) : PyRef();
-  if (!done) throw_python_error("evaluating");
-  return PyRef::borrow(PyDict_GetItemString(names.get(), "drive"));
+  if (!PyRef::steal(PyEval_EvalCode(code.get(), globals.get(), globals.get()))) {
+    throw_python_error("evaluating");
+  }
+  return PyRef::borrow(PyDict_GetItemString(globals.get(), name));
+}
+
+PyRef make_drive() {
+  const PyRef globals = PyRef::steal(PyDict_New());
+  if (!globals) throw_python_error("drive");
+  return define("drive", kDriveSource, globals);
+}
+
+PyRef make_big_digits(const PyRef& decimal) {
+  const PyRef module = import("decimal");
+  const PyRef no_arguments = PyRef::steal(PyTuple_New(0));
+  const PyRef options = PyRef::steal(
+      Py_BuildValue("{s:N,s:N,s:N,s:[]}", "prec", attribute(module, "MAX_PREC").release(), "Emax",
+                    attribute(module, "MAX_EMAX").release(), "Emin",
+                    attribute(module, "MIN_EMIN").release(), "traps"));
+  const PyRef context = no_arguments && options
+                            ? PyRef::steal(PyObject_Call(attribute(module, "Context").get(),
+                                                         no_arguments.get(), options.get()))
+                            : PyRef();
+  const PyRef globals =
+      context ? PyRef::steal(Py_BuildValue("{s:O,s:O,s:O}", "context", context.get(), "Decimal",
+                                           decimal.get(), "str", &PyUnicode_Type))
+              : PyRef();
+  if (!globals) throw_python_error("decimal");
+  return define("big_digits", kBigDigitsSource, globals);
 }
 
 // A stream that the host closed is None and stays so.
@@ -78,15 +104,15 @@ Captured capture() {
   result.ast_expr = from("_ast", "Expr");
   result.ast_expression = from("_ast", "Expression");
   result.linecache = from("linecache", "cache");
-  result.drive = compile_drive();
+  result.drive = make_drive();
   const PyRef asyncio = PyRef::steal(PyImport_GetModule(make_str("asyncio").get()));
   if (asyncio) result.asyncio_run = attribute(asyncio, "run");
   PyErr_Clear();
 
   if (!import_datetime()) throw_python_error("datetime");
   result.decimal = from("decimal", "Decimal");
+  result.big_digits = make_big_digits(result.decimal);
   result.pure_path = from("pathlib", "PurePath");
-  result.int_to_bytes = int_method("to_bytes");
   result.int_bit_length = int_method("bit_length");
 
   result.environ_data = attribute(from("os", "environ"), "_data");

@@ -31,8 +31,8 @@ struct Captured {
   // Projection.
   PyRef decimal;
   PyRef pure_path;
-  PyRef int_to_bytes;  // unbound, so that a subclass's own is not asked
-  PyRef int_bit_length;
+  PyRef big_digits;      // function of an int's magnitude and its bits; see project.h
+  PyRef int_bit_length;  // unbound, so that a subclass's own is not asked
 
   // The call's own state.
   PyRef environ_data;  // the dict behind os.environ; bytes to bytes

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <vector>
 
 namespace pyplaypen::python {
 namespace {
@@ -121,37 +120,6 @@ void JsonWriter::integer(int64_t number) {
   reserve(kNumberRoom);
   char* start = text_.data() + size_;
   written_to(std::to_chars(start, start + kNumberRoom, number).ptr);
-}
-
-void JsonWriter::big_integer(bool negative, std::span<const unsigned char> magnitude) {
-  // Horner's scheme from base 2^32 to base 10^9: every step stays within 64 bits.
-  constexpr uint64_t kBase = 1'000'000'000;
-  constexpr int kBaseDigits = 9;
-  std::vector<uint32_t> parts;
-  parts.reserve(magnitude.size() * 27 / 100 + 2);
-  for (size_t words = (magnitude.size() + 3) / 4; words > 0; --words) {
-    uint64_t carry = 0;
-    for (size_t byte = std::min(magnitude.size(), words * 4); byte > (words - 1) * 4; --byte) {
-      carry = carry << 8 | magnitude[byte - 1];
-    }
-    for (uint32_t& part : parts) {
-      const uint64_t sum = (uint64_t{part} << 32) + carry;
-      carry = sum / kBase;
-      part = static_cast<uint32_t>(sum % kBase);
-    }
-    for (; carry != 0; carry /= kBase) parts.push_back(static_cast<uint32_t>(carry % kBase));
-  }
-  std::string digits;
-  digits.reserve(parts.size() * kBaseDigits + 1);
-  if (negative) digits += '-';
-  char part_digits[16];
-  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-    const auto end = std::to_chars(part_digits, part_digits + sizeof part_digits, *part).ptr;
-    const auto length = static_cast<size_t>(end - part_digits);
-    if (part != parts.rbegin()) digits.append(kBaseDigits - length, '0');
-    digits.append(part_digits, length);
-  }
-  literal(digits.empty() ? "0" : digits);
 }
 
 void JsonWriter::finite_double(double number) {

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -34,8 +33,6 @@ class JsonWriter {
   }
   void literal(std::string_view text);
   void integer(int64_t number);
-  // magnitude: little-endian; for what integer() cannot hold. Quadratic, as Python's own; faster.
-  void big_integer(bool negative, std::span<const unsigned char> magnitude);
   void finite_double(double number);
   // With its quotes. False, with nothing promised about what was written: a lone surrogate.
   [[nodiscard]] bool string(PyObject* text);

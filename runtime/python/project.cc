@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <span>
 
 #include "runtime/python/json_writer.h"
 #include "runtime/python/py_error.h"
@@ -74,6 +73,10 @@ class Projection {
   bool any(PyObject* value);
   bool subclass_or_other(PyObject* value);
   bool integer(PyObject* value);
+  void digits_of(const PyRef& ascii) {
+    out_.literal({static_cast<const char*>(PyUnicode_DATA(ascii.get())),
+                  static_cast<size_t>(PyUnicode_GET_LENGTH(ascii.get()))});
+  }
   bool floating(PyObject* value);
   bool string(PyObject* value);
   bool text_of(PyObject* value, PyObject* text);  // `text` is a new reference or null
@@ -170,8 +173,7 @@ bool Projection::integer(PyObject* value) {
   if (PyLong_AsDouble(value) != -1.0 || PyErr_Occurred() == nullptr) {
     const PyRef digits = PyRef::steal(PyLong_Type.tp_repr(value));
     if (!digits) return fail(value);
-    out_.literal({static_cast<const char*>(PyUnicode_DATA(digits.get())),
-                  static_cast<size_t>(PyUnicode_GET_LENGTH(digits.get()))});
+    digits_of(digits);
     return true;
   }
   PyErr_Clear();
@@ -183,16 +185,13 @@ bool Projection::integer(PyObject* value) {
     return within_limit();
   }
   const PyRef magnitude = PyRef::steal(PyLong_Type.tp_as_number->nb_absolute(value));
-  const PyRef arguments =
-      magnitude ? PyRef::steal(Py_BuildValue("(Ons)", magnitude.get(),
-                                             static_cast<Py_ssize_t>(bits / 8 + 1), "little"))
+  const PyRef digits =
+      magnitude ? PyRef::steal(PyObject_CallFunctionObjArgs(captured_.big_digits.get(),
+                                                            magnitude.get(), length.get(), nullptr))
                 : PyRef();
-  const PyRef bytes =
-      arguments ? PyRef::steal(PyObject_CallObject(captured_.int_to_bytes.get(), arguments.get()))
-                : PyRef();
-  if (!bytes) return fail(value);
-  const auto* data = reinterpret_cast<const unsigned char*>(PyBytes_AS_STRING(bytes.get()));
-  out_.big_integer(overflow < 0, {data, static_cast<size_t>(PyBytes_GET_SIZE(bytes.get()))});
+  if (!digits || !PyUnicode_Check(digits.get())) return fail(value);
+  if (overflow < 0) out_.character('-');
+  digits_of(digits);
   return true;
 }
 

@@ -74,6 +74,12 @@ TEST(PythonProject, IntegersOfAnySizeAreExact) {
                            "10**18", "10**27-1", "(1<<20000)+12345", "3**20000", "-(10**9)**50"}) {
     EXPECT_EQ(reads_back(text), "same") << text;
   }
+  for (const char* text : {"10**100000", "7**60000", "-(3**200000)+1", "(1<<123457)-1"}) {
+    EXPECT_EQ(reads_back(text), "same") << text;
+  }
+  EXPECT_EQ(value("import decimal, builtins, sys\ndecimal.getcontext().prec = 3\ni = 10**20000\n"
+                  "builtins.__dict__.clear()\nsys.setrecursionlimit(50)\ni"),
+            "1" + std::string(20000, '0'));
   // The code's own setting neither matters nor changes.
   EXPECT_EQ(value("import sys\nsys.set_int_max_str_digits(640)\nlen([10**5000]), 10**700"),
             "[1,1" + std::string(700, '0') + "]");
