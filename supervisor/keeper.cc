@@ -58,6 +58,7 @@ void Keeper::launch(const wire::Launch& launch, std::span<const int> fds) {
 
 void Keeper::reap() {
   spare_.reset();
+  reaped_.reset();  // of a call before, for which nobody waited
   leader_ended_ = false;
   order(Order::kReap, wire::framed(wire::Reap{}));
 }
@@ -129,7 +130,10 @@ bool Keeper::spare_ready() {
   return ::poll(&channel, 1, 0) > 0;
 }
 
-std::optional<wire::Reaped> Keeper::take_reaped() { return std::exchange(reaped_, std::nullopt); }
+std::optional<wire::Reaped> Keeper::take_reaped() {
+  if (reaping()) return std::nullopt;
+  return std::exchange(reaped_, std::nullopt);
+}
 
 bool kill_leader_and_see_it_alone(const Spare& spare) {
   if (!spare.pidfd || sys::raw::pidfd_send_signal(spare.pidfd.get(), SIGKILL) != 0) return false;

@@ -57,6 +57,7 @@ class Keeper {
   // The spare says that it is set up (or failed to be); looks at its channel without waiting.
   bool spare_ready();
   Spare& spare() { return *spare_; }
+  // The answer to the last reap().
   std::optional<wire::Reaped> take_reaped();
   // A command that could not be started: no failure of the keeper's.
   std::optional<wire::Spawned> take_launch_failure() { return std::exchange(launch_failure_, std::nullopt); }

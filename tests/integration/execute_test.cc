@@ -181,6 +181,13 @@ TEST_F(Execute, CrashNamesTheSignalAndKeepsTheOutput) {
   EXPECT_EQ(type_of("import os\nos.abort()"), "crash");
 }
 
+TEST_F(Execute, HowACallEndedIsItsOwnEndNotTheOneBefore) {
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(type_of("1"), "ok");
+    EXPECT_EQ(type_of("import os\nos.kill(os.getpid(), 9)"), "crash");
+  }
+}
+
 TEST_F(Execute, AnExitBehindOurBackIsProtocol) {
   const Result result = run("import os\nprint('x')\nos._exit(3)");
   EXPECT_EQ(type_of(result), "protocol");
