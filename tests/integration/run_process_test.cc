@@ -114,7 +114,8 @@ TEST_F(RunProcess, WhatCannotBeStartedIsSaidAsAShellSaysIt) {
   EXPECT_EQ(missing.message, "cannot run '/no/such/program': No such file or directory");
   EXPECT_FALSE(missing.returncode);
   EXPECT_EQ(sandbox_->run_process({"no-such-program-on-path"}, options_).start_error, ENOENT);
-  EXPECT_EQ(sandbox_->run_process({"/etc/hostname"}, options_).start_error, EACCES);
+  std::ofstream(directory_ / "text") << "not a program\n";
+  EXPECT_EQ(sandbox_->run_process({"./text"}, options_).start_error, EACCES);
   EXPECT_THROW(sandbox_->run_process({}, options_), Refused);
   // None of it harms the next call.
   EXPECT_EQ(sandbox_->run_process({"true"}, options_).returncode, 0);
@@ -188,6 +189,17 @@ TEST_F(RunProcess, ConfinedWritesStayInCwdTmpdirAndWhatWasNamed) {
 TEST_F(RunProcess, WritePathsWithoutConfinementAreRefused) {
   options_.write_paths = {"/tmp"};
   EXPECT_THROW(sandbox_->run_process({"true"}, options_), Refused);
+}
+
+TEST_F(RunProcess, AllCommandsRunAsOneUserThatAWorkingTreeCanBeOpenedTo) {
+  EXPECT_EQ(sh("id -u > who").returncode, 0);
+  for (int i = 0; i < 6; ++i) {
+    const Result between = run("1");  // takes another slot
+    EXPECT_EQ(sh("id -u >> who").returncode, 0);
+  }
+  std::ifstream who(directory_ / "who");
+  const std::string expected = is_root() ? "65534" : std::to_string(::getuid());
+  for (std::string line; std::getline(who, line);) EXPECT_EQ(line, expected);
 }
 
 TEST_F(RunProcess, CodeAndCommandsTakeTurnsOnTheSameSlots) {
