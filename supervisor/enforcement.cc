@@ -2,12 +2,7 @@
 
 #include <unistd.h>
 
-#include <charconv>
-#include <optional>
-#include <sstream>
-
-#include "runtime/sys/error.h"
-#include "runtime/sys/proc.h"
+#include "runtime/policy/pids_cap.h"
 
 namespace pyplaypen::supervisor {
 namespace {
@@ -15,50 +10,10 @@ namespace {
 constexpr int kAbiWithTruncate = 3;  // man 7 landlock
 constexpr int kAbiWithScopes = 6;
 
-std::optional<std::string> try_read(const std::string& path) {
-  try {
-    return sys::read_small_file(path);
-  } catch (const sys::Error&) {
-    return std::nullopt;  // no such cgroup here
-  }
-}
-
-// The smallest limit on the way from a cgroup up to the root of its mount.
-void find_cap(const std::string& mount, std::string group, std::optional<uint64_t>& smallest) {
-  for (;;) {
-    if (const auto text = try_read(mount + group + "/pids.max")) {
-      uint64_t value = 0;
-      const auto parsed = std::from_chars(text->data(), text->data() + text->size(), value);
-      if (parsed.ec == std::errc() && (!smallest || value < *smallest)) smallest = value;
-    }
-    if (group.empty() || group == "/") return;
-    group.resize(group.rfind('/'));
-  }
-}
-
-std::string pids_cap() {
-  std::optional<uint64_t> smallest;
-  std::istringstream lines(try_read("/proc/self/cgroup").value_or(""));
-  for (std::string line; std::getline(lines, line);) {
-    // "hierarchy:controllers:path" (man 7 cgroups)
-    const size_t first = line.find(':');
-    const size_t second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const std::string group = line.substr(second + 1);
-    if (controllers.empty()) {
-      find_cap("/sys/fs/cgroup", group, smallest);
-    } else if (("," + controllers + ",").find(",pids,") != std::string::npos) {
-      find_cap("/sys/fs/cgroup/pids", group, smallest);
-    }
-  }
-  return smallest ? std::to_string(*smallest) : "";
-}
-
 std::string process_count(const SandboxOptions& options, const Host& host) {
   if (drops_root(options, host)) return "hard_per_call";  // a UID a slot
   if (!host.is_root && host.features.user_namespace) return "hard_per_call";
-  return host.pids_cap.empty() ? "unsupported" : "container";
+  return host.pids_cap ? "container" : "unsupported";
 }
 
 std::string filesystem_writes(const SandboxOptions& options, const Host& host) {
@@ -74,7 +29,7 @@ Host look_at_host() {
   Host host;
   host.features = policy::features();
   host.is_root = ::geteuid() == 0;
-  host.pids_cap = pids_cap();
+  host.pids_cap = policy::pids_cap();
   return host;
 }
 
@@ -89,8 +44,12 @@ Enforcement enforcement_for(const SandboxOptions& options, const Host& host) {
   map["memory_bytes"] = "hard_per_process";
   map["open_files"] = "hard_per_process";
   map["process_count"] = process_count(options, host);
+  // Commands run as one user, so that a working tree can be opened to it.
+  map["process_count_of_commands"] = drops_root(options, host) && options.command_uid != 0
+                                         ? "hard_per_user"
+                                         : map["process_count"];
   map["filesystem_writes"] = filesystem_writes(options, host);
-  map["container_resources"] = host.pids_cap.empty() ? "unsupported" : "container";
+  map["container_resources"] = host.pids_cap ? "container" : "unsupported";
   map["signals"] = host.features.landlock_abi >= kAbiWithScopes ? "hard"
                    : drops_root(options, host)                  ? "hard_per_user"
                                                                 : "unsupported";

@@ -1,6 +1,8 @@
 // What enforces each limit on this host, for a Sandbox with these options.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "pyplaypen/sandbox.h"
@@ -12,8 +14,7 @@ namespace pyplaypen::supervisor {
 struct Host {
   policy::Features features;
   bool is_root = false;
-  // The smallest pids.max of the cgroups that this process is in; empty: none is set.
-  std::string pids_cap;
+  std::optional<uint64_t> pids_cap;  // policy::pids_cap()
 };
 
 Host look_at_host();

@@ -206,6 +206,10 @@ struct Sandbox::Impl {
     launch.write_paths = given.write_paths;
     launch.write_paths.push_back(std::filesystem::absolute(given.cwd.empty() ? "." : given.cwd).string());
     launch.merge_output = given.stderr_to == StderrTo::kStdout;
+    if (policy::features().can_drop_uid && options.command_uid != 0) {
+      launch.uid = options.command_uid;
+      launch.gid = options.command_gid;
+    }
     launch.limits = limits;
     Call::Impl call(*pool, std::move(launch), given);
     call.wait();

@@ -9,8 +9,17 @@ pyplaypen_test(call_state_test
           unit/supervisor/result_json_test.cc
   LIBRARIES pyplaypen_supervisor pyplaypen_wire pyplaypen_sys nlohmann_json::nlohmann_json)
 
-pyplaypen_test(execute_test
-  LABELS integration
-  SOURCES integration/execute_test.cc
-  LIBRARIES pyplaypen_supervisor pyplaypen_wire pyplaypen_sys)
-add_dependencies(execute_test pyplaypen_zygote)
+foreach(name IN ITEMS execute lifecycle run_process)
+  pyplaypen_test(${name}_test
+    LABELS integration
+    SOURCES integration/${name}_test.cc
+    LIBRARIES pyplaypen_supervisor pyplaypen_wire pyplaypen_sys
+    TIMEOUT 300)
+  add_dependencies(${name}_test pyplaypen_zygote)
+endforeach()
+pyplaypen_test(threads_test
+  LABELS integration threads
+  SOURCES integration/threads_test.cc
+  LIBRARIES pyplaypen_supervisor pyplaypen_sys
+  TIMEOUT 300)
+add_dependencies(threads_test pyplaypen_zygote)

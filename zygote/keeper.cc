@@ -226,7 +226,10 @@ class Keeper {
       plan.stdio[1] = out_write.get();
       plan.stdio[2] = message.merge_output ? out_write.get() : err_write.get();
       plan.directory = directory.get();
-      if (const auto owner = owner_of(plan_.slot)) plan.identity = jail::Identity{owner->uid, owner->gid};
+      if (message.uid && message.gid) {
+        plan.identity = jail::Identity{*message.uid, *message.gid};
+        place_.hand_over({*message.uid, *message.gid});
+      }
       plan.ruleset = own_ruleset ? own_ruleset.get() : child_ruleset_.get();
       plan.limits = command_limits(message.limits);
       plan.program = &program;

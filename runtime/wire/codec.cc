@@ -219,6 +219,8 @@ void fields(Coder& coder, Value& m)
   coder.field(m.environment);
   coder.field(m.write_paths);
   coder.field(m.merge_output);
+  coder.field(m.uid);
+  coder.field(m.gid);
   fields(coder, m.limits);
 }
 

@@ -125,6 +125,8 @@ struct Launch {  // one child at a time: not while a spare is there
   Environment environment;
   std::vector<std::string> write_paths;  // beside the current directory; used under confine_writes
   bool merge_output = false;
+  std::optional<uint32_t> uid;  // instead of the slot's
+  std::optional<uint32_t> gid;
   Limits limits;
 
   bool operator==(const Launch&) const = default;

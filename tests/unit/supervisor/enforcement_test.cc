@@ -35,7 +35,7 @@ TEST(Enforcement, WithNeitherItIsTheContainersCapOrNothing) {
   const Enforcement without = enforcement_for({}, host);
   EXPECT_EQ(without.at("process_count"), "unsupported");
   EXPECT_NE(unenforceable(without).find("--pids-limit"), std::string::npos);
-  host.pids_cap = "64";
+  host.pids_cap = 64;
   const Enforcement capped = enforcement_for({}, host);
   EXPECT_EQ(capped.at("process_count"), "container");
   EXPECT_EQ(unenforceable(capped), "");
