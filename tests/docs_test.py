@@ -163,7 +163,7 @@ class Commands(unittest.TestCase):
             self.assertEqual(table[command], self.options_of(command), command)
 
     def test_no_document_names_an_option_that_does_not_exist(self):
-        known = {"--help", "--version"} | FOREIGN_OPTIONS
+        known = {"--help", "--version"} | FOREIGN_OPTIONS | options_in(read("scripts/bench"))
         for command in self.commands():
             known |= self.options_of(command)
         for path, text in documents().items():
