@@ -1,8 +1,12 @@
 #include "supervisor/enforcement.h"
 
+#include <linux/capability.h>
 #include <unistd.h>
 
 #include "runtime/policy/pids_cap.h"
+#include "runtime/sys/proc.h"
+#include "runtime/sys/raw.h"
+#include "supervisor/uid_range.h"
 
 namespace pyplaypen::supervisor {
 namespace {
@@ -16,6 +20,12 @@ std::string process_count(const SandboxOptions& options, const Host& host) {
   return host.pids_cap ? "container" : "unsupported";
 }
 
+std::string process_count_of_commands(const SandboxOptions& options, const Host& host) {
+  if (!host.is_root) return process_count(options, host);
+  if (drops_root(options, host) && options.command_uid != 0) return "hard_per_user";
+  return host.pids_cap ? "container" : "unsupported";  // root is not counted
+}
+
 std::string filesystem_writes(const SandboxOptions& options, const Host& host) {
   const int abi = host.features.landlock_abi;
   if (abi <= 0) return "unsupported";
@@ -25,16 +35,19 @@ std::string filesystem_writes(const SandboxOptions& options, const Host& host) {
 
 }  // namespace
 
-Host look_at_host() {
+Host look_at_host(uint32_t wanted_uid) {
   Host host;
   host.features = policy::features();
   host.is_root = ::geteuid() == 0;
+  host.can_kill = !host.is_root || sys::raw::has_capability(CAP_KILL);
+  if (host.features.can_drop_uid)
+    host.first_uid = usable_uids(sys::read_small_file("/proc/self/uid_map"), wanted_uid);
   host.pids_cap = policy::pids_cap();
   return host;
 }
 
 bool drops_root(const SandboxOptions& options, const Host& host) {
-  return host.features.can_drop_uid && options.child_uid != 0;
+  return host.first_uid && options.child_uid != 0;
 }
 
 Enforcement enforcement_for(const SandboxOptions& options, const Host& host) {
@@ -45,9 +58,7 @@ Enforcement enforcement_for(const SandboxOptions& options, const Host& host) {
   map["open_files"] = "hard_per_process";
   map["process_count"] = process_count(options, host);
   // Commands run as one user, so that a working tree can be opened to it.
-  map["process_count_of_commands"] = drops_root(options, host) && options.command_uid != 0
-                                         ? "hard_per_user"
-                                         : map["process_count"];
+  map["process_count_of_commands"] = process_count_of_commands(options, host);
   map["filesystem_writes"] = filesystem_writes(options, host);
   map["container_resources"] = host.pids_cap ? "container" : "unsupported";
   map["signals"] = host.features.landlock_abi >= kAbiWithScopes ? "hard"
@@ -62,10 +73,16 @@ std::string unenforceable(const Enforcement& enforcement) {
   return "process_count cannot be enforced here: calls run as this process's own user, user namespaces "
          "are denied, and no pids cap is set. Run as root, so that calls get users of their own; or "
          "allow user namespaces; or set a pids cap (docker run --pids-limit=N, systemd TasksMax=); or "
-         "accept the gap (warn_only)";
+         "accept the gap (SandboxOptions::on_unenforceable = kWarn, as the command does)";
 }
 
 void refuse_missing(const SandboxOptions& options, const Host& host) {
+  if (drops_root(options, host) && !host.can_kill)
+    throw Refused("this root has CAP_SETUID, so that calls run as other users, but no CAP_KILL to end them with: "
+                  "give it CAP_KILL, or take CAP_SETUID away, too");
+  if (host.features.landlock_abi < kAbiWithScopes && !host.features.children_file)
+    throw Refused("the processes of a call cannot be told from others here: this kernel has neither Landlock ABI 6 "
+                  "nor /proc/thread-self/children (CONFIG_PROC_CHILDREN)");
   if (options.confine_writes == WriteConfinement::kLandlock && host.features.landlock_abi <= 0)
     throw Refused("confine_writes needs Landlock, which this kernel does not have or has switched off "
                   "(CONFIG_SECURITY_LANDLOCK, and landlock in CONFIG_LSM or lsm=)");

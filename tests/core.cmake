@@ -6,15 +6,17 @@ pyplaypen_test(frame_test
 pyplaypen_test(call_state_test
   LABELS unit
   SOURCES unit/supervisor/call_state_test.cc unit/supervisor/enforcement_test.cc
-          unit/supervisor/result_json_test.cc
+          unit/supervisor/result_json_test.cc unit/supervisor/uid_range_test.cc
   LIBRARIES pyplaypen_supervisor pyplaypen_wire pyplaypen_sys nlohmann_json::nlohmann_json)
 
+set(lock_of_run_process commands)  # they run as the same user as those of run_test
 foreach(name IN ITEMS execute lifecycle run_process)
   pyplaypen_test(${name}_test
     LABELS integration
     SOURCES integration/${name}_test.cc
     LIBRARIES pyplaypen_supervisor pyplaypen_wire pyplaypen_sys
-    TIMEOUT 300)
+    TIMEOUT 300
+    LOCK ${lock_of_${name}})
   add_dependencies(${name}_test pyplaypen_zygote)
 endforeach()
 pyplaypen_test(threads_test

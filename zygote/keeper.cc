@@ -258,9 +258,9 @@ class Keeper {
     resource.cpu_seconds = static_cast<uint64_t>(limits.cpu_seconds);
     resource.memory_bytes = limits.memory_bytes;
     if (plan_.slot.uid || plan_.user_namespace)
-      resource.process_count = limits.process_count + (plan_.user_namespace ? 1 : 0);
+      resource.process_count = add_to_limit(limits.process_count, plan_.user_namespace ? 1 : 0);
     resource.open_files = limits.open_files;
-    resource.file_bytes = limits.file_bytes + 1;
+    resource.file_bytes = add_to_limit(limits.file_bytes, 1);
     return resource;
   }
 

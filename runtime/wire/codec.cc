@@ -183,6 +183,7 @@ void fields(Coder& coder, Value& m)
   coder.field(m.extension_failed);
   coder.field(m.failure);
   coder.field(m.python_version);
+  coder.field(m.mapped_bytes);
 }
 
 template <typename Coder, typename Value>

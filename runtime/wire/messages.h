@@ -86,6 +86,7 @@ struct Ready {
   bool extension_failed = false;  // a module of the user's failed, not we
   std::string failure;            // empty: ready
   std::string python_version;     // "3.11.2"
+  uint64_t mapped_bytes = 0;      // of the warm interpreter: memory_bytes comes on top
 
   bool operator==(const Ready&) const = default;
 };
@@ -109,6 +110,9 @@ struct KeeperReady {
 
   bool operator==(const KeeperReady&) const = default;
 };
+
+// What a call's process writes to its channel, in place of a report, when it dies of a stack overflow.
+inline constexpr char kStackOverflowHint = 'S';
 
 enum class WarmUp : uint8_t { kNo, kYes };
 
