@@ -38,12 +38,14 @@ std::vector<Snippet> read_snippets(const std::filesystem::path& directory) {
   return snippets;
 }
 
-double call_time(Sandbox& sandbox, std::string_view code, milliseconds pause, const Limits& limits = {}) {
+double call_time(Sandbox& sandbox, std::string_view code, milliseconds pause, const Limits& limits = {},
+                 std::vector<StageTimes>* stages = nullptr) {
   std::this_thread::sleep_for(pause);
   const auto begin = Clock::now();
   const Result result = sandbox.execute(code, {}, limits);
   const double time = microseconds_since(begin);
   value_of(result);
+  if (stages != nullptr) stages->push_back(result.stages);
   return time;
 }
 
@@ -114,11 +116,15 @@ void add_output(Plan& plan, const Mode& mode, Sandboxes& sandboxes) {
 
 }  // namespace
 
-void add_calls(Plan& plan, const Mode& mode, Sandboxes& sandboxes, const std::string& directory) {
+void add_calls(Plan& plan, const Mode& mode, Sandboxes& sandboxes, const std::string& directory, Stages& stages) {
   plan.items.push_back({"call/ready", Unit::kMicroseconds, mode.scaled(60, 20),
-                        [&sandboxes] { return call_time(sandboxes.ready(), "1+1", kPause); }});
+                        [&sandboxes, log = &stages["ready"]] {
+                          return call_time(sandboxes.ready(), "1+1", kPause, {}, log);
+                        }});
   plan.items.push_back({"call/none_ready", Unit::kMicroseconds, mode.scaled(40, 15),
-                        [&sandboxes] { return call_time(sandboxes.none_ready(), "1+1", kPause); }});
+                        [&sandboxes, log = &stages["none_ready"]] {
+                          return call_time(sandboxes.none_ready(), "1+1", kPause, {}, log);
+                        }});
   // Without the rest: the calls of a burst, while the children for the next ones are being forked.
   plan.items.push_back({"call/ready_in_a_burst", Unit::kMicroseconds, mode.scaled(16, 8),
                         [&sandboxes, number = 0]() mutable {

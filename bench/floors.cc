@@ -122,6 +122,29 @@ void add_json(Plan& plan, const Mode& mode) {
                         [python] { return std::atof(python->ask("again").c_str()); }});
 }
 
+// The Python package that does the same job, where it is installed.
+void add_peer(Plan& plan, const Mode& mode) {
+  try {
+    run_time({PYPLAYPEN_BENCH_PYTHON, "-c", "import os; os.close(2); import pyplaypen_sandbox"});
+  } catch (const std::exception&) {
+    plan.skipped["peer/execute"] = "no Python package pyplaypen_sandbox";
+    return;
+  }
+  const auto python = std::make_shared<Helper>(std::vector<std::string>{
+      PYPLAYPEN_BENCH_PYTHON, "-c",
+      "import asyncio, sys, time\n"
+      "from pyplaypen_sandbox import Sandbox\n"
+      "async def main():\n"
+      "    sandbox = Sandbox(max_concurrency=1)\n"
+      "    for line in sys.stdin:\n"
+      "        begin = time.perf_counter_ns()\n"
+      "        result = await sandbox.execute('1 + 1')\n"
+      "        print((time.perf_counter_ns() - begin) / 1000, flush=True)\n"
+      "asyncio.run(main())\n"});
+  plan.items.push_back({"peer/execute", Unit::kMicroseconds, mode.scaled(3, 1),
+                        [python] { return std::atof(python->ask("again").c_str()); }});
+}
+
 void add_command(Plan& plan, const Mode& mode, const std::string& name, const std::vector<std::string>& argv) {
   if (!is_installed(argv[0]) && argv[0].find('/') == std::string::npos) {
     plan.skipped[name] = argv[0] + " is not installed";
@@ -138,6 +161,7 @@ void add_floors(Plan& plan, const Mode& mode) {
   const int megabytes = mode.scaled(1024, 256);
   plan.items.push_back({"floor/cat", Unit::kMegabytesPerSecond, 1, [megabytes] { return cat_rate(megabytes); }});
   add_json(plan, mode);
+  add_peer(plan, mode);
   plan.items.push_back({"floor/python_c", Unit::kMicroseconds, mode.scaled(4, 2),
                         [] { return run_time({PYPLAYPEN_BENCH_PYTHON, "-c", "1 + 1"}); }});
 }

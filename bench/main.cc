@@ -9,6 +9,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -20,6 +21,7 @@
 #include "bench/floors.h"
 #include "bench/growth.h"
 #include "bench/item.h"
+#include "bench/parts.h"
 #include "bench/sandboxes.h"
 
 namespace pyplaypen::bench {
@@ -73,6 +75,25 @@ nlohmann::json machine() {
           {"root", ::geteuid() == 0}, {"load_at_start", load}};
 }
 
+// Medians, us.
+nlohmann::json medians(const Stages& stages) {
+  constexpr std::pair<const char*, double StageTimes::*> kStages[] = {
+      {"queue", &StageTimes::queue_ms},       {"dispatch", &StageTimes::dispatch_ms},
+      {"confine", &StageTimes::confine_ms},   {"evaluate", &StageTimes::evaluate_ms},
+      {"collect", &StageTimes::collect_ms},   {"teardown", &StageTimes::teardown_ms}};
+  nlohmann::json out = nlohmann::json::object();
+  for (const auto& [item, calls] : stages) {
+    if (calls.empty()) continue;
+    for (const auto& [name, member] : kStages) {
+      std::vector<double> times;
+      for (const StageTimes& call : calls) times.push_back(call.*member * 1000);
+      std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
+      out[item][name] = times[times.size() / 2];
+    }
+  }
+  return out;
+}
+
 int run(const Options& options) {
   nlohmann::json out;
   out["machine"] = machine();
@@ -80,10 +101,12 @@ int run(const Options& options) {
   out["quick"] = options.mode.quick;
 
   Sandboxes sandboxes;
+  Stages stages;
   Plan plan;
   add_floors(plan, options.mode);
   add_commands(plan, options.mode);
-  add_calls(plan, options.mode, sandboxes, PYPLAYPEN_BENCH_SNIPPETS);
+  add_calls(plan, options.mode, sandboxes, PYPLAYPEN_BENCH_SNIPPETS, stages);
+  add_parts(plan, options.mode);
   add_sweeps(plan, options.mode, sandboxes);
   add_sustained(plan, options.mode, sandboxes);
   out["python"] = sandboxes.ready().python_version();
@@ -101,6 +124,7 @@ int run(const Options& options) {
   std::cerr << "\n";
 
   out["skipped"] = plan.skipped;
+  out["stages_us"] = medians(stages);
   for (size_t i = 0; i < plan.items.size(); ++i) {
     if (samples[i].rounds.empty()) continue;
     nlohmann::json& item = out["items"][plan.items[i].name];

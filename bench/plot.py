@@ -24,6 +24,7 @@ LATENCIES = [  # item, label, color
     ("run/nsjail", "nsjail true", OTHER),
     ("run/firejail", "firejail true", OTHER),
     ("floor/python_c", "python3 -c '1 + 1'", OTHER),
+    ("peer/execute", "execute of the Python package pyplaypen_sandbox", OTHER),
 ]
 RATES = [("floor/bare_fork_rate/1", "bare fork, eval, exit; 1 process", FLOOR),
          ("floor/bare_fork_rate/2", "bare fork, eval, exit; 2 processes", FLOOR)]
@@ -125,14 +126,15 @@ def draw_growth(page, growth):
     page.heading(f"{growth[-1]['calls']:,} calls in a row: time, memory")
     top, height, left, width = page.y + 10, 110, 70, WIDTH - 330
     calls = growth[-1]["calls"]
-    for key, label, color, shape in (("p50_us", "time of a call (p50)", OURS, duration),
+    for row, (key, label, color, shape) in enumerate((
+                                     ("p50_us", "time of a call (p50)", OURS, duration),
                                      ("host_kb", "host, resident", "#1b7837", lambda kb: f"{kb / 1024:.1f} MB"),
-                                     ("zygote_kb", "zygote, resident", OTHER, lambda kb: f"{kb / 1024:.1f} MB")):
-        values = [row[key] for row in growth]
+                                     ("zygote_kb", "zygote, resident", OTHER, lambda kb: f"{kb / 1024:.1f} MB"))):
+        values = [at[key] for at in growth]
         most = max(values) * 1.25 or 1
-        points = [(left + row["calls"] / calls * width, top + height - row[key] / most * height) for row in growth]
+        points = [(left + at["calls"] / calls * width, top + height - at[key] / most * height) for at in growth]
         page.curve(points, color)
-        page.text(left + width + 8, points[-1][1] + 4, f"{label}: {shape(values[0])} → {shape(values[-1])}",
+        page.text(left + width + 12, top + 20 + 18 * row, f"{label}: {shape(values[0])} → {shape(values[-1])}",
                   11, color=color)
     page.line(left, top + height, left + width, top + height, "#888888")
     page.line(left, top, left, top + height, "#888888")
