@@ -1,6 +1,7 @@
 #include "bench/floors.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -41,6 +42,20 @@ class Echo {
   Echo(const Echo&) = delete;
   Echo& operator=(const Echo&) = delete;
 
+  // On a core each, where there are two: left alone, the kernel runs both on one or not, as it likes.
+  double round_trip_between_cores() {
+    cpu_set_t before;
+    CPU_ZERO(&before);
+    sys::check(::sched_getaffinity(0, sizeof before, &before), "sched_getaffinity");
+    pin(pid_, 1);
+    pin(0, 0);
+    round_trip();
+    const double time = round_trip();
+    ::sched_setaffinity(0, sizeof before, &before);
+    ::sched_setaffinity(pid_, sizeof before, &before);
+    return time;
+  }
+
   double round_trip() {
     char byte = 'x';
     const auto begin = Clock::now();
@@ -50,6 +65,13 @@ class Echo {
   }
 
  private:
+  static void pin(pid_t pid, int core) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    ::sched_setaffinity(pid, sizeof one, &one);  // a machine with one core: both stay where they are
+  }
+
   pid_t pid_ = -1;
   sys::UniqueFd socket_;
 };
@@ -58,6 +80,8 @@ void add_ping_pong(Plan& plan, const Mode& mode) {
   const auto echo = std::make_shared<Echo>();
   plan.items.push_back({"floor/ping_pong", Unit::kMicroseconds, mode.scaled(2000, 500),
                         [echo] { return echo->round_trip(); }});
+  plan.items.push_back({"floor/ping_pong_two_cores", Unit::kMicroseconds, mode.scaled(200, 50),
+                        [echo] { return echo->round_trip_between_cores(); }});
   plan.items.push_back({"floor/ping_pong_after_pause", Unit::kMicroseconds, mode.scaled(40, 15), [echo] {
                           std::this_thread::sleep_for(kPause);
                           return echo->round_trip();

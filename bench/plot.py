@@ -8,6 +8,7 @@ OURS, FLOOR, OTHER, BAD = "#2166ac", "#777777", "#b8860b", "#b2182b"
 
 LATENCIES = [  # item, label, color
     ("floor/ping_pong", "AF_UNIX ping-pong", FLOOR),
+    ("floor/ping_pong_two_cores", "the same, a core each", FLOOR),
     ("floor/ping_pong_after_pause", "the same after 5 ms of rest", FLOOR),
     ("call/ready", "execute 1+1, a spare ready", OURS),
     ("call/snippets", "execute, 30 unseen snippets", OURS),
