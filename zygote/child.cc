@@ -187,7 +187,10 @@ void run_child(const ChildPlan& plan) {
 
   PyOS_AfterFork_Child();
   Interpreter& interpreter = *plan.interpreter;
-  if (plan.warm_up == wire::WarmUp::kYes) python::warm_up(interpreter.captured, interpreter.extensions);
+  const bool warm = plan.warm_up == wire::WarmUp::kYes;
+  python::run_fork_hooks(interpreter.fork_hooks,
+                         warm ? python::HookSet::kAll : python::HookSet::kUnknownOnly);
+  if (warm) python::warm_up(interpreter.captured, interpreter.extensions, channel_fd);
   // After the warm-up, which draws from the random state, too.
   if (const std::string why = python::settle(interpreter.captured); !why.empty())
     report_set_up_failure(Stage::kWarmUp, 0, why);

@@ -8,6 +8,7 @@
 
 #include "runtime/python/captured.h"
 #include "runtime/python/extensions.h"
+#include "runtime/python/fork_hooks.h"
 #include "runtime/wire/messages.h"
 
 namespace pyplaypen::zygote {
@@ -15,6 +16,7 @@ namespace pyplaypen::zygote {
 struct Interpreter {
   python::Captured captured;
   python::Extensions extensions;
+  python::ForkHooks fork_hooks;
 };
 
 // Starts CPython as `setup` says: interpreter or virtual environment, UTF-8, paths; imports what it
