@@ -57,10 +57,10 @@ void Keeper::launch(const wire::Launch& launch, std::span<const int> fds) {
 }
 
 void Keeper::reap() {
-  spare_.reset();
   reaped_.reset();  // of a call before, for which nobody waited
   leader_ended_ = false;
   order(Order::kReap, wire::framed(wire::Reap{}));
+  spare_.reset();  // after the order: the keeper works while we close its descriptors
 }
 
 void Keeper::pump() {

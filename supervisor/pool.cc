@@ -39,6 +39,9 @@ Pool::Pool(PoolOptions options, wire::Setup setup)
   base_.emplace(temp_directory_);
   setup_.base_directory = base_->path();
   start_zygote();
+  // One more than the slots of a single caller, so that calls back to back take turns on two keepers:
+  // one serves while the other ends its last call and forks.
+  if (options_.spares > 0) options_.spares = std::max(options_.spares, 2);
   for (int i = 0; i < options_.spares; ++i) {
     idle_.push_back(open_keeper());
     idle_.back()->spawn(wire::WarmUp::kYes);
@@ -139,10 +142,21 @@ void Pool::check_memory(const Limits& limits) const {
 
 std::unique_ptr<Keeper> Pool::take() {
   const std::scoped_lock lock(mutex_);
+  // The newest first: its pages are warm still, and the others need not even be looked at.
+  for (auto at = idle_.end(); at != idle_.begin();) {
+    --at;
+    if (!(*at)->has_spare()) (*at)->pump();
+    if ((*at)->failure() || !(*at)->spare_ready()) continue;
+    starving_ = false;
+    std::unique_ptr<Keeper> keeper = std::move(*at);
+    idle_.erase(at);
+    return keeper;
+  }
   drop_failed();
   const auto best = std::min_element(idle_.begin(), idle_.end(), [](const auto& a, const auto& b) {
     return distance(*a) < distance(*b);
   });
+  starving_ = true;
   if (best != idle_.end()) {
     std::unique_ptr<Keeper> keeper = std::move(*best);
     idle_.erase(best);
@@ -162,11 +176,9 @@ void Pool::give_back(std::unique_ptr<Keeper> keeper) {
     const auto ready = std::count_if(idle_.begin(), idle_.end(), [](const auto& other) {
       return other->has_spare() || other->spawning();
     });
-    if (!waiting_.empty()) {
-      keeper->spawn(wire::WarmUp::kNo);
-    } else if (ready < options_.spares) {
-      keeper->spawn(wire::WarmUp::kYes);
-    }
+    // A warm-up pays when there is time for it before the next call, and costs when there is not.
+    if (!waiting_.empty() || ready < options_.spares)
+      keeper->spawn(!waiting_.empty() || starving_ ? wire::WarmUp::kNo : wire::WarmUp::kYes);
   }
   idle_.push_back(std::move(keeper));
 }

@@ -85,6 +85,7 @@ class Pool {
   std::vector<bool> slots_in_use_;
   int turns_out_ = 0;
   std::list<std::shared_ptr<Turn>> waiting_;
+  bool starving_ = false;  // the last call found no spare ready
   uint64_t zygotes_started_ = 0;
 };
 
