@@ -45,6 +45,7 @@ class Keeper {
         place_(plan_.setup.base_directory, std::to_string(plan_.slot.slot), owner_of(plan_.slot)) {
     null_device_.reset(sys::check(::open("/dev/null", O_RDWR | O_CLOEXEC), "open", "/dev/null"));
     become_reaper();
+    own_children_.reset(::open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC));  // may be missing
     enter_own_domain();
     child_ruleset_ = child_ruleset({});
     private_environment_ = {{"HOME", place_.home()},
@@ -274,14 +275,13 @@ class Keeper {
     const sys::UniqueFd tasks(::open(task.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const std::string file = task + "/" + std::to_string(pid) + "/children";
     const sys::UniqueFd children(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-    const sys::UniqueFd own_children(::open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC));
     std::vector<int> fds = {out.get(), err.get(), work.get()};
     if (channel) fds.insert(fds.begin(), channel.get());
     leader_has_pidfd_ = static_cast<bool>(pidfd);
     if (pidfd) {
       fds.push_back(pidfd.get());
-      if (tasks && children && own_children)
-        fds.insert(fds.end(), {tasks.get(), children.get(), own_children.get()});
+      if (tasks && children && own_children_)
+        fds.insert(fds.end(), {tasks.get(), children.get(), own_children_.get()});
     }
     if (!sys::send_all(plan_.channel.get(), wire::framed(spawned), fds)) leader_ready_ = false;
   }
@@ -308,6 +308,7 @@ class Keeper {
   const KeeperPlan& plan_;
   Place place_;
   sys::UniqueFd null_device_;
+  sys::UniqueFd own_children_;
   sys::UniqueFd child_ended_;
   sys::UniqueFd child_ruleset_;
   sys::KillAll reach_ = sys::KillAll::kReachesOthers;

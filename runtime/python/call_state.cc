@@ -1,5 +1,7 @@
 #include "runtime/python/call_state.h"
 
+#include <sys/random.h>
+
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -30,9 +32,19 @@ bool seed_random(const Captured& captured) {
          PyObject_SetAttrString(generator.get(), "gauss_next", Py_None) == 0;
 }
 
+// From 256 bits of the kernel's: without an argument, seed() draws ten times as much (550 us, 150
+// copied pages; this 180 us).
 bool seed_numpy() {
   const PyRef random = loaded("numpy.random");
-  return !random || PyRef::steal(PyObject_CallMethod(random.get(), "seed", nullptr));
+  if (!random) return true;
+  uint32_t words[8];
+  if (::getrandom(words, sizeof words, 0) != static_cast<ssize_t>(sizeof words)) return false;
+  const PyRef list = PyRef::steal(PyList_New(0));
+  for (const uint32_t word : words) {
+    const PyRef number = PyRef::steal(PyLong_FromUnsignedLong(word));
+    if (!list || !number || PyList_Append(list.get(), number.get()) != 0) return false;
+  }
+  return static_cast<bool>(PyRef::steal(PyObject_CallMethod(random.get(), "seed", "O", list.get())));
 }
 
 bool forget_temporary_directory() {

@@ -1,5 +1,6 @@
 #include "runtime/python/warm_up.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -29,6 +30,9 @@ counts = {}
 for word in words:
     counts[word] = counts.get(word, 0) + 1
 longest = max(words, key=len)
+[counts, longest, sum(counts.values())]
+)",
+    R"(words = 'the quick brown fox jumps over the lazy dog'.split()
 squares = [i * i for i in range(30) if i % 2]
 table = {word: len(word) for word in words}
 unique = {len(word) for word in words}
@@ -100,6 +104,9 @@ if 'io' in loaded:
 if 'json' in loaded:
     import json
     json.loads(json.dumps({'a': [1, 2.5, None, True, 'é'], 'b': {'c': 'd'}}, indent=1))
+)",
+    R"(import sys
+loaded = sys.modules
 if 're' in loaded:
     import re
     re.sub(r'(\w+)@(\w+)\.com', r'\2', 'mail a@b.com now')
@@ -109,6 +116,9 @@ if 'datetime' in loaded:
     day = datetime.date(2024, 2, 28) + datetime.timedelta(days=2)
     str(datetime.datetime(2024, 1, 1, 12).isoformat()), day.strftime('%Y-%m-%d')
     datetime.datetime.strptime('2024-01-02', '%Y-%m-%d')
+)",
+    R"(import sys
+loaded = sys.modules
 if 'collections' in loaded:
     import collections
     collections.Counter('abca').most_common(1), collections.defaultdict(list)['a'].append(1)
@@ -158,6 +168,11 @@ except IndexError:
 )",
 };
 
+bool is_readable(int fd) {
+  pollfd state{fd, POLLIN, 0};
+  return fd >= 0 && ::poll(&state, 1, 0) > 0;
+}
+
 // The same environment once more: the first time copies pages of the heap.
 void renew_environment(const Captured& captured) {
   wire::Environment environment;
@@ -197,8 +212,9 @@ void run_one(const Captured& captured, const Extensions& extensions, const std::
 
 }  // namespace
 
-void warm_up(const Captured& captured, const Extensions& extensions) noexcept {
+void warm_up(const Captured& captured, const Extensions& extensions, int request_fd) noexcept {
   for (const char* source : kSources) {
+    if (is_readable(request_fd)) return;
     try {
       run_one(captured, extensions, source);
     } catch (const std::bad_alloc&) {
@@ -206,6 +222,7 @@ void warm_up(const Captured& captured, const Extensions& extensions) noexcept {
     }
     PyErr_Clear();
   }
+  if (is_readable(request_fd)) return;
   try {
     renew_environment(captured);
   } catch (const std::bad_alloc&) {

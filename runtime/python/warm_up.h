@@ -11,6 +11,9 @@ namespace pyplaypen::python {
 // once in the zygote after the preloads, too. Otherwise leaves nothing behind in `__main__`,
 // sys.modules, linecache or the random generators, writes to no descriptor, and swallows every
 // error. Runs in: child, before settle(); a few ms.
-void warm_up(const Captured& captured, const Extensions& extensions) noexcept;
+//
+// Stops between two pieces as soon as `request_fd` (-1: none) is readable: a request that is there
+// gains more from being served.
+void warm_up(const Captured& captured, const Extensions& extensions, int request_fd = -1) noexcept;
 
 }  // namespace pyplaypen::python
