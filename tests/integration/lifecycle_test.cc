@@ -51,7 +51,7 @@ TEST_F(Lifecycle, ASandboxThatEndsLeavesNothing) {
     EXPECT_FALSE(nothing_left());
   }
   EXPECT_TRUE(is_dead(keeper));
-  EXPECT_TRUE(is_dead(zygote));
+  EXPECT_TRUE(comes_true([&] { return is_dead(zygote); }));  // its last word is the end of its channel
   EXPECT_TRUE(nothing_left());
 }
 
@@ -224,7 +224,11 @@ TEST_F(Lifecycle, TenThousandCallsCostWhatAHundredCost) {
   calls(9'900);
   EXPECT_EQ(keeper_and_zygote(sandbox).second, zygote);
   EXPECT_LE(sys::open_fds().size(), fds + 8);  // a slot more may hold a spare now
+#ifndef __SANITIZE_ADDRESS__  // which keeps 256 MiB of freed memory for a while
   EXPECT_LE(resident_kb(::getpid()), host_kb + 1024);
+#else
+  (void)host_kb;
+#endif
   EXPECT_LE(resident_kb(zygote), zygote_kb + 1024);
   EXPECT_LE(count_entries(), entries + 8);
 }
