@@ -85,9 +85,11 @@ void lower_defaults(Limits& limits, const std::set<std::string, std::less<>>& gi
   lower("file_bytes", limits.file_bytes, inherited(RLIMIT_FSIZE));
 }
 
-std::optional<std::string> unwritable_directory_warning(const jail::Identity& identity) {
+std::optional<std::string> unwritable_directory_warning(const jail::Identity& identity,
+                                                        const std::filesystem::path& directory) {
   struct stat here{};
-  if (::stat(".", &here) != 0 || may_write_by_mode(here, identity) || has_acl("."))
+  if (::stat(directory.c_str(), &here) != 0 || may_write_by_mode(here, identity) ||
+      has_acl(directory.c_str()))
     return std::nullopt;
   char facts[96];
   std::snprintf(facts, sizeof facts, " (mode %04o, owner %u:%u)", here.st_mode & 07777, here.st_uid,
@@ -95,7 +97,7 @@ std::optional<std::string> unwritable_directory_warning(const jail::Identity& id
   std::error_code unknown;
   return "the command runs as uid " + std::to_string(identity.uid) +
          ", which may not write in the current directory " +
-         std::filesystem::current_path(unknown).string() + facts +
+         std::filesystem::canonical(directory, unknown).string() + facts +
          "; run as the directory's owner, or grant access: setfacl -R -m u:" +
          std::to_string(identity.uid) + ":rwX .";
 }

@@ -1,6 +1,7 @@
 // What holds on this host for a command that is run directly: as whom, under what, enforced by what.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
@@ -31,8 +32,9 @@ std::map<std::string, std::string> direct_enforcement(const std::optional<jail::
 // anyway, and a default is no reason to refuse.
 void lower_defaults(Limits& limits, const std::set<std::string, std::less<>>& given);
 
-// A sentence when the mode bits of the current directory keep `identity` from writing in it. Silent
+// A sentence when the mode bits of a command's current directory keep `identity` from writing in it. Silent
 // when the directory has a POSIX ACL, whatever that grants, and about what lies below it.
-std::optional<std::string> unwritable_directory_warning(const jail::Identity& identity);
+std::optional<std::string> unwritable_directory_warning(const jail::Identity& identity,
+                                                        const std::filesystem::path& directory = ".");
 
 }  // namespace pyplaypen::supervisor

@@ -12,6 +12,7 @@
 #include "runtime/wire/json_text.h"
 #include "supervisor/audit.h"
 #include "supervisor/call.h"
+#include "supervisor/direct_policy.h"
 #include "supervisor/enforcement.h"
 #include "supervisor/pool.h"
 #include "supervisor/zygote_process.h"
@@ -212,6 +213,9 @@ struct Sandbox::Impl {
     launch.write_paths.push_back(std::filesystem::absolute(given.cwd.empty() ? "." : given.cwd).string());
     launch.merge_output = given.stderr_to == StderrTo::kStdout;
     if (policy::features().can_drop_uid && options.command_uid != 0) {
+      if (const auto warning = supervisor::unwritable_directory_warning(
+              {options.command_uid, options.command_gid}, given.cwd.empty() ? "." : given.cwd))
+        warn(*warning);
       launch.uid = options.command_uid;
       launch.gid = options.command_gid;
     }

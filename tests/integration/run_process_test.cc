@@ -202,6 +202,21 @@ TEST_F(RunProcess, AllCommandsRunAsOneUserThatAWorkingTreeCanBeOpenedTo) {
   for (std::string line; std::getline(who, line);) EXPECT_EQ(line, expected);
 }
 
+TEST_F(RunProcess, AsRootACwdThatTheCommandCannotWriteIsSaidOnceACall) {
+  if (!is_root()) GTEST_SKIP() << "needs root";
+  std::vector<std::string> warnings;
+  SandboxOptions options = quiet_options();
+  options.warn = [&](std::string_view sentence) { warnings.emplace_back(sentence); };
+  Sandbox sandbox(options);
+  EXPECT_EQ(sandbox.run_process({"true"}, options_).returncode, 0);
+  EXPECT_TRUE(warnings.empty()) << warnings[0];
+  std::filesystem::permissions(directory_, std::filesystem::perms(0755));
+  EXPECT_EQ(sandbox.run_process({"true"}, options_).returncode, 0);
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find(directory_.string()), std::string::npos);
+  EXPECT_NE(warnings[0].find("uid 65534"), std::string::npos);
+}
+
 TEST_F(RunProcess, CodeAndCommandsTakeTurnsOnTheSameSlots) {
   for (int i = 0; i < 10; ++i) {
     EXPECT_EQ(run(std::to_string(i)).return_value, std::to_string(i));
