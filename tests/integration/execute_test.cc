@@ -330,6 +330,54 @@ TEST_F(Execute, ArtifactsMoveToWhereTheyAreWanted) {
   std::filesystem::remove_all(root);
 }
 
+// ---- Extension. ----
+
+class Extension : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = std::filesystem::temp_directory_path() / ("pyplaypen-test-ext-" + std::to_string(::getpid()));
+    std::filesystem::create_directory(directory_);
+    std::filesystem::permissions(directory_, std::filesystem::perms(0755));
+    std::ofstream(directory_ / "ext_for_test.py") << "def good(ctx): return {'n': ctx['extra']['n']}\n"
+                                                     "def bad(ctx): return 5\n"
+                                                     "def fails(ctx): raise ValueError('no')\n";
+    options_ = quiet_options();
+    options_.extra_environment["PYTHONPATH"] = directory_.string();
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::filesystem::path directory_;
+  SandboxOptions options_;
+};
+
+TEST_F(Extension, AProviderGivesNamesFromItsContext) {
+  options_.globals_provider = "ext_for_test:good";
+  options_.self_check = SelfCheck::kNo;  // its context has no "n"
+  Sandbox sandbox(options_);
+  Context context;
+  context.extra_json = R"({"n": 5})";
+  EXPECT_EQ(sandbox.execute("n + 1", context).return_value, "6");
+}
+
+TEST_F(Extension, WhatDoesNotImportOrFailsIsFoundAtConstruction) {
+  for (const char* provider : {"no_such_module_x:build", "ext_for_test:missing", "ext_for_test:bad", "ext_for_test:fails"}) {
+    options_.globals_provider = provider;
+    EXPECT_THROW(Sandbox{options_}, ExtensionError) << provider;
+  }
+  options_.globals_provider.clear();
+  options_.preload = {"no_such_module_x"};
+  EXPECT_THROW(Sandbox{options_}, ExtensionError);
+}
+
+TEST_F(Extension, WithoutTheSelfCheckItIsTheCallsError) {
+  options_.globals_provider = "ext_for_test:bad";
+  options_.self_check = SelfCheck::kNo;
+  Sandbox sandbox(options_);
+  const Result result = sandbox.execute("1");
+  ASSERT_TRUE(result.error);
+  EXPECT_EQ(result.error->type, ErrorType::kExtension);
+}
+
 // ---- Nothing is left, nothing is shared. ----
 
 TEST_F(Execute, NothingOfACallIsSeenByTheNext) {
