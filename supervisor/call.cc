@@ -170,6 +170,11 @@ void Call::Impl::start_code(Clock::time_point now) {
     if (!keeper_->spawning()) keeper_->spawn(wire::WarmUp::kNo);
     return;
   }
+  if (leader_has_ended()) {  // a spare that somebody killed: nothing of the code has run
+    keeper_->reap();
+    keeper_->spawn(wire::WarmUp::kNo);
+    return;
+  }
   std::vector<int> fds;
   if (stdin_) fds.push_back(stdin_.get());
   const bool sent = sys::send_all(keeper_->spare().channel.get(), wire::framed(*request_), fds);
