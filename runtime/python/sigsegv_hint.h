@@ -1,9 +1,11 @@
 // Tells a stack overflow from other segmentation faults.
 #pragma once
 
+#include "runtime/wire/messages.h"
+
 namespace pyplaypen::python {
 
-inline constexpr char kStackOverflowHint = 'S';
+using wire::kStackOverflowHint;
 
 // Installs a SIGSEGV handler on a signal stack of its own, for the calling thread and the processes
 // forked from it. When the fault lies next to the stack pointer, it writes kStackOverflowHint to
