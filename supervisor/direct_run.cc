@@ -112,6 +112,7 @@ class Running {
   std::optional<OutputPump> err_;
   sys::Child child_;
   std::unique_ptr<jail::Minder> minder_;
+  rusage all_of_minder_{};
   std::optional<sys::ChildExit> ended_;
   bool tree_ended_ = false;
   DirectResult result_;
@@ -188,7 +189,8 @@ bool Running::wait_for_event(const timespec* timeout) {
 bool Running::reap_minder() {
   pollfd state{minder_->fd(), POLLIN, 0};
   if (::poll(&state, 1, 0) <= 0) return false;
-  const jail::MinderEnd end = minder_->wait();
+  const jail::MinderEnd end = minder_->leave();
+  all_of_minder_ = end.all;
   // Without a status: nobody who could be told kills the minder but the host's kernel, out of memory.
   ended_ = sys::ChildExit{end.status.value_or(SIGKILL), end.usage};
   return true;
@@ -212,7 +214,7 @@ void Running::end_tree() {
   if (descendants_) descendants_->kill_all();
   if (!minder_) return;
   minder_->stop();
-  (void)minder_->wait();
+  if (!ended_) all_of_minder_ = minder_->leave().all;
 }
 
 void Running::pass_on(int signal) {
@@ -274,8 +276,8 @@ DirectResult Running::finish() {
   }
   end_tree();
 
-  rusage usage{};
-  ::getrusage(RUSAGE_CHILDREN, &usage);
+  rusage usage = all_of_minder_;
+  if (descendants_) ::getrusage(RUSAGE_CHILDREN, &usage);
   result_.usage.cpu_ms = milliseconds(usage.ru_utime) + milliseconds(usage.ru_stime);
   result_.usage.max_rss_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
   deliver_rest();

@@ -198,7 +198,7 @@ IsolateOutcome isolate(jail::MinderPlan plan, const IsolateOptions& options) {
   const jail::MinderEnd end = minder.wait();
   outcome.usage.wall_ms = std::chrono::duration<double, std::milli>(Clock::now() - started).count();
   outcome.usage.cpu_ms = milliseconds(end.all.ru_utime) + milliseconds(end.all.ru_stime);
-  outcome.usage.max_rss_bytes = static_cast<uint64_t>(end.usage.ru_maxrss) * 1024;
+  outcome.usage.max_rss_bytes = static_cast<uint64_t>(end.all.ru_maxrss) * 1024;
   streams.finish(outcome);
   set_end(outcome, end, in_time);
   return outcome;

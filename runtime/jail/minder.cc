@@ -105,6 +105,7 @@ struct Minder::Shared {
   bool of_itself = false;  // before its tree was killed
   siginfo_t info{};
   rusage usage{};
+  rusage all{};
 };
 
 namespace {
@@ -179,6 +180,9 @@ void mind(Shared& shared, bool contained) {
   }
   shared.of_itself = shared.ended;
   end_tree(shared, contained);
+  bare_call(SYS_getrusage, RUSAGE_CHILDREN, address(&shared.all));
+  const char byte = 1;
+  bare_call(SYS_write, kControl, address(&byte), 1);
 }
 
 // ---- Setting up: libc, on the host's memory, while the host stands still. Runs in: minder. ----
@@ -377,6 +381,7 @@ Minder::Minder(const MinderPlan& plan) : shared_(std::make_unique<Shared>(plan))
 }
 
 Minder::~Minder() {
+  if (child_.pid() == 0) return;
   stop();
   (void)child_.wait();
 }
@@ -403,8 +408,22 @@ void Minder::stop() {
 }
 
 MinderEnd Minder::wait() {
+  (void)child_.wait();
+  return end();
+}
+
+MinderEnd Minder::leave() {
+  char byte = 0;
+  (void)sys::retry_eintr([&] { return ::read(control_.get(), &byte, 1); });  // its end is as good
+  child_.abandon();
+  MinderEnd last = end();
+  (void)shared_.release();
+  return last;
+}
+
+MinderEnd Minder::end() const {
   MinderEnd end;
-  if (const auto minder = child_.wait()) end.all = minder->usage;
+  end.all = shared_->all;
   end.usage = shared_->usage;
   if (shared_->of_itself) {
     const siginfo_t& info = shared_->info;

@@ -51,7 +51,7 @@ struct Escaped {
 struct MinderEnd {
   std::optional<int> status;        // man 2 wait; of the payload. Absent: it was killed with its tree
   rusage usage{};                   // of the payload and what it waited for
-  rusage all{};                     // of everything
+  rusage all{};                     // of everything that was started
   SetupReport failure;              // of a callable's steps; error 0: none
   std::optional<Escaped> escaped;
 };
@@ -80,11 +80,15 @@ class Minder {
   void stop();
   // Blocks until nothing is alive.
   MinderEnd wait();
+  // The same, but the minder itself may still be on its way out: to tear down its namespaces takes as
+  // long as a small program runs. Leaves its memory behind: for a process that is about to exit.
+  MinderEnd leave();
 
   struct Shared;
 
  private:
   void refuse(int error, const char* what);
+  MinderEnd end() const;
 
   std::unique_ptr<Shared> shared_;
   sys::UniqueFd control_;

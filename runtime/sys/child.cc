@@ -77,7 +77,7 @@ Child start_sharing_memory(int (*body)(void*), void* argument, int exit_signal) 
 }
 
 int SharingChild::try_start(int (*body)(void*), void* argument, int flags, size_t stack_size) {
-  stack_.emplace(stack_size);
+  stack_ = std::make_unique<Stack>(stack_size);
   const AllSignalsBlocked blocked;
   pid_ = ::clone(body, stack_->top(), CLONE_VM | flags, argument);
   if (pid_ >= 0) return 0;
@@ -98,6 +98,11 @@ void SharingChild::kill_and_reap() noexcept {
   if (pid_ == 0) return;
   ::kill(pid_, SIGKILL);
   (void)wait();
+}
+
+void SharingChild::abandon() noexcept {
+  pid_ = 0;
+  (void)stack_.release();
 }
 
 }  // namespace pyplaypen::sys

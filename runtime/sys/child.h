@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 
 #include "runtime/sys/unique_fd.h"
@@ -99,10 +100,12 @@ class SharingChild {
   // Blocks. Empty where there was none, or somebody else reaped it.
   std::optional<ChildExit> wait();
   void kill_and_reap() noexcept;
+  // Waits no more and leaves it its stack: for a process that is about to exit.
+  void abandon() noexcept;
 
  private:
   pid_t pid_ = 0;
-  std::optional<Stack> stack_;
+  std::unique_ptr<Stack> stack_;
 };
 
 }  // namespace pyplaypen::sys
