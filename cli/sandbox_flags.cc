@@ -1,11 +1,16 @@
 #include "cli/sandbox_flags.h"
 
-#include <cstdio>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "cli/exit_codes.h"
 #include "cli/message.h"
 #include "cli/options.h"
+#include "supervisor/direct_policy.h"
 
 namespace pyplaypen::cli {
 
@@ -68,15 +73,23 @@ SandboxOptions sandbox_options(const SandboxFlags& flags, int concurrency) {
 Context context_from(const SandboxFlags& flags) {
   Context context;
   context.extra_json = flags.extra;
+  if (!nlohmann::json::accept(flags.extra)) throw Refused("--extra " + flags.extra + " is not JSON");
   context.artifact_root = flags.artifact_root;
+  if (!flags.stdin_file.empty() && ::access(flags.stdin_file.c_str(), R_OK) != 0)
+    throw Refused("--stdin-file " + flags.stdin_file + " cannot be read: " + std::strerror(errno));
   if (!flags.stdin_file.empty())
     context.stdin_source = {StandardInput::Kind::kFile, flags.stdin_file};
   return context;
 }
 
 Limits limits_from(const SandboxFlags& flags, const SandboxOptions& options) {
-  const GivenLimits read = read_limits(std::getenv(kLimitsVariable), flags.limits, LimitUse::kExecute);
+  GivenLimits read = read_limits(std::getenv(kLimitsVariable), flags.limits, LimitUse::kExecute);
+  supervisor::lower_defaults(read.limits, read.given);
   check_limits(read.limits);
+  if (options.confine_writes == WriteConfinement::kLandlock &&
+      probe_enforcement(options).at("filesystem_writes") == "unsupported")
+    throw Refused("--confine-writes needs Landlock, which this kernel does not have or has switched off "
+                  "(CONFIG_SECURITY_LANDLOCK, and landlock in CONFIG_LSM or lsm=)");
   if (read.given.contains("process_count") &&
       probe_enforcement(options).at("process_count") == "unsupported")
     throw Refused(

@@ -59,14 +59,25 @@ build() {
   cmake --preset "$preset" && cmake --build --preset "$preset" -j "$(jobs_for_this_machine)" "${targets[@]}"
 }
 
-# run_tests PRESET [CTEST OPTION...]: ctest's own output and summary, then how many were skipped.
+# run_tests PRESET [CTEST OPTION...]: ctest's own output and summary, then what was skipped, and why.
 run_tests() {
-  local preset=$1 log result=0 total
+  local preset=$1 result=0
   shift
-  total=$(ctest --preset "$preset" -N "$@" | awk '/^Total Tests:/ {print $3}')
-  log=$(mktemp)
-  ctest --preset "$preset" -j "$(nproc)" "$@" | tee "$log" || result=1
-  printf 'Tests: %s, skipped: %s\n' "${total:-0}" "$(grep -c '\*\*\*Skipped' "$log")"
-  rm -f "$log"
+  ctest --preset "$preset" -j "$(nproc)" "$@" || result=1
+  count_skips "build/$preset/Testing/Temporary/LastTest.log"
   return "$result"
+}
+
+# Of GoogleTest and of Python's unittest, which ctest takes for one test that passed.
+count_skips() {
+  awk '
+    take_reason { reasons[$0]++; take_reason = 0 }
+    /: Skipped$/ { take_reason = 1 }
+    /^\[  SKIPPED \] [0-9]+ tests?, listed below/ { skipped += $4 }
+    match($0, /^(OK|FAILED) \(.*skipped=[0-9]+/) { sub(/.*skipped=/, ""); by_unittest += $0 }
+    END {
+      printf "Skipped: %d\n", skipped + by_unittest
+      for (reason in reasons) printf "  %d: %s\n", reasons[reason], reason
+      if (by_unittest) printf "  %d: by Python tests, which say why when run with -v\n", by_unittest
+    }' "$1"
 }

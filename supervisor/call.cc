@@ -240,7 +240,11 @@ void Call::Impl::read_channel(Clock::time_point now) {
       return;
     }
     if (!report_reader_.error().empty()) return state_.on_bad_frame(report_reader_.error());
-    if (received == sys::Received::kEnd) return state_.on_leader_silent();
+    if (received == sys::Received::kEnd) {
+      if (report_reader_.buffer() == std::string_view(&wire::kStackOverflowHint, 1))
+        state_.on_stack_overflow_hint();
+      return state_.on_leader_silent();
+    }
     if (received == sys::Received::kWouldBlock) return;
   }
 }
@@ -336,6 +340,8 @@ void Call::Impl::collect_artifacts() {
   if (!collected.breach.empty()) return fail(ErrorType::kArtifactLimit, collected.breach);
   for (const supervisor::Skipped& skipped : collected.skipped)
     result.skipped.push_back(skipped.path);
+  if (collected.skipped_beyond > 0)
+    result.skipped.push_back("... and " + std::to_string(collected.skipped_beyond) + " more");
   if (!collected.artifacts.empty()) {
     if (audit_) supervisor::hash_artifacts(work_.get(), collected);
     const supervisor::Kept kept =

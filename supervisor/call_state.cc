@@ -29,7 +29,7 @@ ErrorType error_type_of(wire::ReportStatus status) {
 constexpr double kCpuTolerance = 0.98;
 constexpr double kMicrosecondsInASecond = 1e6;
 
-ErrorInfo describe_death(const wire::Reaped& reaped, const Limits& limits) {
+ErrorInfo describe_death(const wire::Reaped& reaped, const Limits& limits, bool stack_overflow) {
   ErrorInfo error;
   const int status = reaped.wait_status;
   if (!WIFSIGNALED(status)) {
@@ -51,8 +51,7 @@ ErrorInfo describe_death(const wire::Reaped& reaped, const Limits& limits) {
   error.message = "the process was ended by " + signal_name(signal);
   if (signal == SIGKILL)
     error.message += "; if nothing of the code sent it, the kernel's out-of-memory killer is likely";
-  if (signal == SIGSEGV || signal == SIGBUS)
-    error.message += "; likely causes are a fault in C code or a stack overflow by deep recursion";
+  if (signal == SIGSEGV && stack_overflow) error.message += ": stack overflow, by recursion that is too deep";
   return error;
 }
 
@@ -121,7 +120,7 @@ void CallState::on_internal(const std::string& why) { fail(ErrorType::kInternal,
 void CallState::on_tree_gone(const std::optional<wire::Reaped>& reaped, Clock::time_point now) {
   reaped_ = reaped;
   if (!has_verdict() && !(job_ == Job::kCommand && reaped)) {
-    error_ = reaped ? describe_death(*reaped, limits_)
+    error_ = reaped ? describe_death(*reaped, limits_, stack_overflow_)
                     : make_error(ErrorType::kInternal,
                                  "the process ended in a way that could not be learnt");
     verdict_at_ = now;

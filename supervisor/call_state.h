@@ -39,6 +39,8 @@ class CallState {
   void on_bad_frame(const std::string& why);
   // The leader ended, or closed its channel, without a report: what it died of tells the verdict.
   void on_leader_silent();
+  // Its last word was that its stack is used up. Hostile, as a report is: it only chooses the words.
+  void on_stack_overflow_hint() { stack_overflow_ = true; }
   void on_cancel();
   // Past the deadline, the call ends.
   void on_time(Clock::time_point now);
@@ -71,6 +73,7 @@ class CallState {
   Clock::time_point sent_at_;
   Clock::time_point verdict_at_;
   Clock::time_point ended_;
+  bool stack_overflow_ = false;
   std::optional<ErrorInfo> error_;
   std::optional<wire::Report> report_;
   std::optional<wire::Reaped> reaped_;

@@ -1,13 +1,12 @@
 #include "supervisor/enforcement.h"
 
+#include <linux/capability.h>
 #include <unistd.h>
 
-#include <charconv>
-#include <optional>
-#include <sstream>
-
-#include "runtime/sys/error.h"
+#include "runtime/policy/pids_cap.h"
 #include "runtime/sys/proc.h"
+#include "runtime/sys/raw.h"
+#include "supervisor/uid_range.h"
 
 namespace pyplaypen::supervisor {
 namespace {
@@ -15,50 +14,16 @@ namespace {
 constexpr int kAbiWithTruncate = 3;  // man 7 landlock
 constexpr int kAbiWithScopes = 6;
 
-std::optional<std::string> try_read(const std::string& path) {
-  try {
-    return sys::read_small_file(path);
-  } catch (const sys::Error&) {
-    return std::nullopt;  // no such cgroup here
-  }
-}
-
-// The smallest limit on the way from a cgroup up to the root of its mount.
-void find_cap(const std::string& mount, std::string group, std::optional<uint64_t>& smallest) {
-  for (;;) {
-    if (const auto text = try_read(mount + group + "/pids.max")) {
-      uint64_t value = 0;
-      const auto parsed = std::from_chars(text->data(), text->data() + text->size(), value);
-      if (parsed.ec == std::errc() && (!smallest || value < *smallest)) smallest = value;
-    }
-    if (group.empty() || group == "/") return;
-    group.resize(group.rfind('/'));
-  }
-}
-
-std::string pids_cap() {
-  std::optional<uint64_t> smallest;
-  std::istringstream lines(try_read("/proc/self/cgroup").value_or(""));
-  for (std::string line; std::getline(lines, line);) {
-    // "hierarchy:controllers:path" (man 7 cgroups)
-    const size_t first = line.find(':');
-    const size_t second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const std::string group = line.substr(second + 1);
-    if (controllers.empty()) {
-      find_cap("/sys/fs/cgroup", group, smallest);
-    } else if (("," + controllers + ",").find(",pids,") != std::string::npos) {
-      find_cap("/sys/fs/cgroup/pids", group, smallest);
-    }
-  }
-  return smallest ? std::to_string(*smallest) : "";
-}
-
 std::string process_count(const SandboxOptions& options, const Host& host) {
   if (drops_root(options, host)) return "hard_per_call";  // a UID a slot
   if (!host.is_root && host.features.user_namespace) return "hard_per_call";
-  return host.pids_cap.empty() ? "unsupported" : "container";
+  return host.pids_cap ? "container" : "unsupported";
+}
+
+std::string process_count_of_commands(const SandboxOptions& options, const Host& host) {
+  if (!host.is_root) return process_count(options, host);
+  if (drops_root(options, host) && options.command_uid != 0) return "hard_per_user";
+  return host.pids_cap ? "container" : "unsupported";  // root is not counted
 }
 
 std::string filesystem_writes(const SandboxOptions& options, const Host& host) {
@@ -70,16 +35,19 @@ std::string filesystem_writes(const SandboxOptions& options, const Host& host) {
 
 }  // namespace
 
-Host look_at_host() {
+Host look_at_host(uint32_t wanted_uid) {
   Host host;
   host.features = policy::features();
   host.is_root = ::geteuid() == 0;
-  host.pids_cap = pids_cap();
+  host.can_kill = !host.is_root || sys::raw::has_capability(CAP_KILL);
+  if (host.features.can_drop_uid)
+    host.first_uid = usable_uids(sys::read_small_file("/proc/self/uid_map"), wanted_uid);
+  host.pids_cap = policy::pids_cap();
   return host;
 }
 
 bool drops_root(const SandboxOptions& options, const Host& host) {
-  return host.features.can_drop_uid && options.child_uid != 0;
+  return host.first_uid && options.child_uid != 0;
 }
 
 Enforcement enforcement_for(const SandboxOptions& options, const Host& host) {
@@ -89,8 +57,10 @@ Enforcement enforcement_for(const SandboxOptions& options, const Host& host) {
   map["memory_bytes"] = "hard_per_process";
   map["open_files"] = "hard_per_process";
   map["process_count"] = process_count(options, host);
+  // Commands run as one user, so that a working tree can be opened to it.
+  map["process_count_of_commands"] = process_count_of_commands(options, host);
   map["filesystem_writes"] = filesystem_writes(options, host);
-  map["container_resources"] = host.pids_cap.empty() ? "unsupported" : "container";
+  map["container_resources"] = host.pids_cap ? "container" : "unsupported";
   map["signals"] = host.features.landlock_abi >= kAbiWithScopes ? "hard"
                    : drops_root(options, host)                  ? "hard_per_user"
                                                                 : "unsupported";
@@ -103,10 +73,16 @@ std::string unenforceable(const Enforcement& enforcement) {
   return "process_count cannot be enforced here: calls run as this process's own user, user namespaces "
          "are denied, and no pids cap is set. Run as root, so that calls get users of their own; or "
          "allow user namespaces; or set a pids cap (docker run --pids-limit=N, systemd TasksMax=); or "
-         "accept the gap (warn_only)";
+         "accept the gap (SandboxOptions::on_unenforceable = kWarn, as the command does)";
 }
 
 void refuse_missing(const SandboxOptions& options, const Host& host) {
+  if (drops_root(options, host) && !host.can_kill)
+    throw Refused("this root has CAP_SETUID, so that calls run as other users, but no CAP_KILL to end them with: "
+                  "give it CAP_KILL, or take CAP_SETUID away, too");
+  if (host.features.landlock_abi < kAbiWithScopes && !host.features.children_file)
+    throw Refused("the processes of a call cannot be told from others here: this kernel has neither Landlock ABI 6 "
+                  "nor /proc/thread-self/children (CONFIG_PROC_CHILDREN)");
   if (options.confine_writes == WriteConfinement::kLandlock && host.features.landlock_abi <= 0)
     throw Refused("confine_writes needs Landlock, which this kernel does not have or has switched off "
                   "(CONFIG_SECURITY_LANDLOCK, and landlock in CONFIG_LSM or lsm=)");

@@ -1,6 +1,8 @@
 // What enforces each limit on this host, for a Sandbox with these options.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "pyplaypen/sandbox.h"
@@ -12,11 +14,13 @@ namespace pyplaypen::supervisor {
 struct Host {
   policy::Features features;
   bool is_root = false;
-  // The smallest pids.max of the cgroups that this process is in; empty: none is set.
-  std::string pids_cap;
+  bool can_kill = true;  // CAP_KILL, or nobody else's processes to kill
+  std::optional<uint32_t> first_uid;  // of the slots, where root can give them UIDs; see uid_range.h
+  std::optional<uint64_t> pids_cap;  // policy::pids_cap()
 };
 
-Host look_at_host();
+// `wanted_uid` is the options' child_uid.
+Host look_at_host(uint32_t wanted_uid);
 
 // Calls of `options` run as a user of their own.
 bool drops_root(const SandboxOptions& options, const Host& host);

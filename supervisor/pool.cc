@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -123,6 +124,17 @@ void Pool::leave(const std::shared_ptr<Turn>& turn) {
   next->granted_ = true;
   const uint64_t one = 1;
   (void)!::write(next->event_.get(), &one, sizeof one);  // an eventfd takes 2^64-2 of these
+}
+
+void Pool::check_memory(const Limits& limits) const {
+  rlimit inherited{};
+  if (::getrlimit(RLIMIT_AS, &inherited) != 0 || inherited.rlim_max == RLIM_INFINITY) return;
+  const std::scoped_lock lock(mutex_);
+  const uint64_t room = inherited.rlim_max - std::min<uint64_t>(inherited.rlim_max, ready_.mapped_bytes);
+  if (limits.memory_bytes > room)
+    throw LimitError("limit memory_bytes=" + std::to_string(limits.memory_bytes) +
+                     ": above the hard limit that this process inherited, less what the interpreter takes; the "
+                     "range here is up to " + std::to_string(room));
 }
 
 std::unique_ptr<Keeper> Pool::take() {

@@ -60,6 +60,9 @@ class Pool {
   // Instead of give_back, for a keeper that failed: returns when what it left behind is dead.
   void bury(std::unique_ptr<Keeper> keeper);
 
+  // Throws LimitError when memory_bytes on top of the warm interpreter is above what may be had here.
+  void check_memory(const Limits& limits) const;
+
   std::string python_version() const { return ready_.python_version; }
   const std::string& temp_directory() const { return temp_directory_; }
   // Keepers and zygotes started so far, for tests and notes.

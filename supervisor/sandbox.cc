@@ -24,6 +24,7 @@ namespace {
 constexpr int kMaxConcurrency = 1024;
 constexpr size_t kMaxRequestId = 128;
 constexpr int kMaxExtraDepth = 256;
+constexpr size_t kMaxCode = size_t{256} << 20;
 constexpr char kDefaultPath[] = "/usr/local/bin:/usr/bin:/bin";
 
 bool is_allowed_name(std::string_view name) {
@@ -137,7 +138,7 @@ ProcessResult process_result(Call::Impl& call, const Limits& limits) {
 struct Sandbox::Impl {
   explicit Impl(SandboxOptions given) : options(std::move(given)) {
     check_options(options);
-    const supervisor::Host host = supervisor::look_at_host();
+    const supervisor::Host host = supervisor::look_at_host(options.child_uid);
     supervisor::refuse_missing(options, host);
     enforcement = supervisor::enforcement_for(options, host);
     if (const std::string gap = supervisor::unenforceable(enforcement); !gap.empty()) {
@@ -149,7 +150,7 @@ struct Sandbox::Impl {
     pool_options.max_concurrency = options.max_concurrency;
     pool_options.spares = options.spares < 0 ? options.max_concurrency : options.spares;
     if (supervisor::drops_root(options, host)) {
-      pool_options.first_uid = options.child_uid;
+      pool_options.first_uid = *host.first_uid;
       pool_options.gid = options.child_gid;
     }
     pool_options.zygote = supervisor::find_zygote(options.zygote);
@@ -184,6 +185,10 @@ struct Sandbox::Impl {
     if (const auto wrong = wire::json_error(context.extra_json, kMaxExtraDepth))
       throw Refused("extra is not JSON: " + *wrong);
     if (context.environment) check_environment(*context.environment);
+    if (code.size() > kMaxCode)
+      throw Refused("the code of " + std::to_string(code.size()) + " bytes is larger than " +
+                    std::to_string(kMaxCode) + "; pass data as a file (stdin, artifact) instead");
+    pool->check_memory(limits);
     request.code = code;
     request.extra_json = context.extra_json;
     request.environment = context.environment;
@@ -206,10 +211,16 @@ struct Sandbox::Impl {
     launch.write_paths = given.write_paths;
     launch.write_paths.push_back(std::filesystem::absolute(given.cwd.empty() ? "." : given.cwd).string());
     launch.merge_output = given.stderr_to == StderrTo::kStdout;
+    if (policy::features().can_drop_uid && options.command_uid != 0) {
+      launch.uid = options.command_uid;
+      launch.gid = options.command_gid;
+    }
     launch.limits = limits;
     Call::Impl call(*pool, std::move(launch), given);
     call.wait();
-    return process_result(call, limits);
+    ProcessResult result = process_result(call, limits);
+    if (options.audit) options.audit(supervisor::audit_record(argv, result, limits, enforcement));
+    return result;
   }
 
   // A call that does nothing: reaches the provider, and all of our own machinery.
@@ -282,7 +293,7 @@ Result execute(std::string_view code, const Context& context, const Limits& limi
 }
 
 Enforcement probe_enforcement(const SandboxOptions& options) {
-  return supervisor::enforcement_for(options, supervisor::look_at_host());
+  return supervisor::enforcement_for(options, supervisor::look_at_host(options.child_uid));
 }
 
 std::string_view version() { return PYPLAYPEN_VERSION; }

@@ -6,11 +6,22 @@ pyplaypen_test(frame_test
 pyplaypen_test(call_state_test
   LABELS unit
   SOURCES unit/supervisor/call_state_test.cc unit/supervisor/enforcement_test.cc
-          unit/supervisor/result_json_test.cc
+          unit/supervisor/result_json_test.cc unit/supervisor/uid_range_test.cc
   LIBRARIES pyplaypen_supervisor pyplaypen_wire pyplaypen_sys nlohmann_json::nlohmann_json)
 
-pyplaypen_test(execute_test
-  LABELS integration
-  SOURCES integration/execute_test.cc
-  LIBRARIES pyplaypen_supervisor pyplaypen_wire pyplaypen_sys)
-add_dependencies(execute_test pyplaypen_zygote)
+set(lock_of_run_process commands)  # they run as the same user as those of run_test
+foreach(name IN ITEMS execute lifecycle run_process)
+  pyplaypen_test(${name}_test
+    LABELS integration
+    SOURCES integration/${name}_test.cc
+    LIBRARIES pyplaypen_supervisor pyplaypen_wire pyplaypen_sys
+    TIMEOUT 300
+    LOCK ${lock_of_${name}})
+  add_dependencies(${name}_test pyplaypen_zygote)
+endforeach()
+pyplaypen_test(threads_test
+  LABELS integration threads
+  SOURCES integration/threads_test.cc
+  LIBRARIES pyplaypen_supervisor pyplaypen_sys
+  TIMEOUT 300)
+add_dependencies(threads_test pyplaypen_zygote)

@@ -36,13 +36,15 @@ endforeach()
 set(run_test ${PYPLAYPEN_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/integration/run_test.py --bin $<TARGET_FILE:pyplaypen>)
 add_test(NAME run_test COMMAND ${run_test})
 add_test(NAME run_test.ordinary_user COMMAND ${run_test} --ordinary-user)
-set_tests_properties(run_test run_test.ordinary_user PROPERTIES LABELS "integration" TIMEOUT 300)
+# Commands of all of them run as one user, whose processes are counted together.
+set_tests_properties(run_test run_test.ordinary_user
+                     PROPERTIES LABELS "integration" TIMEOUT 300 RESOURCE_LOCK commands)
 foreach(kernel IN ITEMS without_landlock without_close_range without_pidfd)
   add_test(NAME run_test.${kernel} COMMAND deny_syscalls ${${kernel}} -- ${run_test})
   add_test(NAME run_test.ordinary_user.${kernel}
            COMMAND deny_syscalls ${${kernel}} -- ${run_test} --ordinary-user)
   set_tests_properties(run_test.${kernel} run_test.ordinary_user.${kernel}
-                       PROPERTIES LABELS "integration;fault" TIMEOUT 300)
+                       PROPERTIES LABELS "integration;fault" TIMEOUT 300 RESOURCE_LOCK commands)
 endforeach()
 
 # Isolation by itself, on kernels and in containers that lack something, too.

@@ -18,6 +18,7 @@
 #include "runtime/policy/stage.h"
 #include "runtime/python/call_state.h"
 #include "runtime/python/run.h"
+#include "runtime/python/sigsegv_hint.h"
 #include "runtime/python/warm_up.h"
 #include "runtime/sys/channel.h"
 #include "runtime/sys/raw.h"
@@ -29,8 +30,16 @@ namespace {
 using policy::Stage;
 
 // Above anything that user code closes by habit (os.closerange(3, 256)), and above its open_files
-// limit, which bars new descriptors only.
-constexpr int kChannelFd = 1000;
+// limit, which bars new descriptors only. Lower where this process may not have that many.
+constexpr int kPreferredChannelFd = 1000;
+int channel_fd = kPreferredChannelFd;
+
+bool place_channel(int channel) noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur <= kPreferredChannelFd)
+    channel_fd = static_cast<int>(limit.rlim_cur) - 1;
+  return ::dup3(channel, channel_fd, O_CLOEXEC) >= 0;
+}
 
 // ---- The steps. Each: 0 or errno. Runs in: child, one thread, before any user code. ----
 
@@ -40,7 +49,7 @@ int set_stdio(const ChildPlan& plan) noexcept {
   if (::dup2(plan.null_device, STDIN_FILENO) < 0 || ::dup2(plan.stdout_pipe, STDOUT_FILENO) < 0 ||
       ::dup2(plan.stderr_pipe, STDERR_FILENO) < 0)
     return errno;
-  return ::dup3(plan.channel, kChannelFd, O_CLOEXEC) < 0 ? errno : 0;
+  return 0;
 }
 
 int enter_directory(const ChildPlan& plan) noexcept { return ::fchdir(plan.work) != 0 ? errno : 0; }
@@ -66,14 +75,14 @@ int enter_landlock(const ChildPlan& plan) noexcept {
 }
 
 int close_others(const ChildPlan&) noexcept {
-  if (sys::raw::close_range(3, kChannelFd - 1, 0) == 0 &&
-      sys::raw::close_range(kChannelFd + 1, ~0U, 0) == 0)
+  if (sys::raw::close_range(3, static_cast<unsigned>(channel_fd) - 1, 0) == 0 &&
+      sys::raw::close_range(static_cast<unsigned>(channel_fd) + 1, ~0U, 0) == 0)
     return 0;
   if (errno != ENOSYS) return errno;
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return errno;
   for (rlim_t fd = 3; fd < limit.rlim_cur; ++fd)
-    if (fd != kChannelFd) ::close(static_cast<int>(fd));
+    if (fd != static_cast<rlim_t>(channel_fd)) ::close(static_cast<int>(fd));
   return 0;
 }
 
@@ -129,11 +138,11 @@ int limit_cpu_fraction(double seconds) {
 int apply_limits(const ChildPlan& plan, const Limits& limits) {
   ResourceLimits resource;
   resource.cpu_seconds = static_cast<uint64_t>(std::ceil(limits.cpu_seconds));
-  resource.memory_bytes = plan.mapped_bytes + limits.memory_bytes;
+  resource.memory_bytes = add_to_limit(limits.memory_bytes, plan.mapped_bytes);
   if (plan.drop_to || plan.count_keeper)
-    resource.process_count = limits.process_count + (plan.count_keeper ? 1 : 0);
+    resource.process_count = add_to_limit(limits.process_count, plan.count_keeper ? 1 : 0);
   resource.open_files = limits.open_files;
-  resource.file_bytes = limits.file_bytes + 1;
+  resource.file_bytes = add_to_limit(limits.file_bytes, 1);
   const int error = apply_resource_limits(resource);
   return error != 0 ? error : limit_cpu_fraction(limits.cpu_seconds);
 }
@@ -145,7 +154,7 @@ int apply_limits(const ChildPlan& plan, const Limits& limits) {
   ready.failed_stage = stage;
   ready.error_number = error;
   ready.failure = why;
-  sys::send_all(kChannelFd, wire::framed(ready));
+  sys::send_all(channel_fd, wire::framed(ready));
   ::_exit(1);
 }
 
@@ -164,7 +173,7 @@ Received receive_request_or_exit() {
       return {std::move(*request), fds.empty() ? sys::UniqueFd() : std::move(fds.front())};
     }
     if (!reader.error().empty() ||
-        sys::receive(kChannelFd, reader.buffer(), &fds, true) == sys::Received::kEnd)
+        sys::receive(channel_fd, reader.buffer(), &fds, true) == sys::Received::kEnd)
       ::_exit(0);  // nobody asks any more
   }
 }
@@ -172,8 +181,7 @@ Received receive_request_or_exit() {
 }  // namespace
 
 void run_child(const ChildPlan& plan) {
-  // A failing step before kStdio has to report on the channel's old number.
-  if (::dup3(plan.channel, kChannelFd, O_CLOEXEC) < 0) ::_exit(1);
+  if (!place_channel(plan.channel)) ::_exit(1);
   for (const Step& step : kSteps)
     if (const int error = step.run(plan); error != 0) report_set_up_failure(step.stage, error);
 
@@ -183,9 +191,10 @@ void run_child(const ChildPlan& plan) {
   // After the warm-up, which draws from the random state, too.
   if (const std::string why = python::settle(interpreter.captured); !why.empty())
     report_set_up_failure(Stage::kWarmUp, 0, why);
-  sys::send_all(kChannelFd, wire::framed(wire::SpareReady{}));
+  sys::send_all(channel_fd, wire::framed(wire::SpareReady{}));
 
   Received received = receive_request_or_exit();
+  python::set_sigsegv_hint_fd(channel_fd);
   wire::Request& request = received.request;
   if (received.stdin_file) ::dup2(received.stdin_file.get(), STDIN_FILENO);
   received.stdin_file.reset();
@@ -200,7 +209,7 @@ void run_child(const ChildPlan& plan) {
     const python::CallPlace place{plan.workspace, plan.private_directory, ::getpid()};
     report = python::run_call(interpreter.captured, interpreter.extensions, request, place);
   }
-  sys::send_all(kChannelFd, wire::framed(report));
+  sys::send_all(channel_fd, wire::framed(report));
   ::_exit(0);
 }
 

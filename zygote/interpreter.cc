@@ -14,6 +14,7 @@
 
 #include "runtime/python/call_state.h"
 #include "runtime/python/py_error.h"
+#include "runtime/python/sigsegv_hint.h"
 #include "runtime/python/text.h"
 #include "runtime/python/warm_up.h"
 #include "runtime/sys/channel.h"
@@ -213,6 +214,7 @@ wire::Ready start_python(const wire::Setup& setup, std::optional<uid_t> import_a
     if (!ready.failure.empty()) return ready;
     interpreter.captured = python::capture();
     python::install_signal_handlers();
+    python::install_sigsegv_hint(-1);  // each child sets its own descriptor
     ready.extension_failed = true;
     ready.failure = import_modules(setup.package_directory, setup.preload);
     if (ready.failure.empty())
@@ -228,6 +230,7 @@ wire::Ready start_python(const wire::Setup& setup, std::optional<uid_t> import_a
     }
     ready.extension_failed = false;
     freeze();
+    ready.mapped_bytes = sys::mapped_bytes();
   } catch (const std::exception& error) {
     ready.failure = error.what();
   }

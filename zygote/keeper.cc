@@ -226,7 +226,10 @@ class Keeper {
       plan.stdio[1] = out_write.get();
       plan.stdio[2] = message.merge_output ? out_write.get() : err_write.get();
       plan.directory = directory.get();
-      if (const auto owner = owner_of(plan_.slot)) plan.identity = jail::Identity{owner->uid, owner->gid};
+      if (message.uid && message.gid) {
+        plan.identity = jail::Identity{*message.uid, *message.gid};
+        place_.hand_over({*message.uid, *message.gid});
+      }
       plan.ruleset = own_ruleset ? own_ruleset.get() : child_ruleset_.get();
       plan.limits = command_limits(message.limits);
       plan.program = &program;
@@ -255,9 +258,9 @@ class Keeper {
     resource.cpu_seconds = static_cast<uint64_t>(limits.cpu_seconds);
     resource.memory_bytes = limits.memory_bytes;
     if (plan_.slot.uid || plan_.user_namespace)
-      resource.process_count = limits.process_count + (plan_.user_namespace ? 1 : 0);
+      resource.process_count = add_to_limit(limits.process_count, plan_.user_namespace ? 1 : 0);
     resource.open_files = limits.open_files;
-    resource.file_bytes = limits.file_bytes + 1;
+    resource.file_bytes = add_to_limit(limits.file_bytes, 1);
     return resource;
   }
 

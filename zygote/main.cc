@@ -1,4 +1,5 @@
 // pyplaypen-zygote: started by the library with its channel as descriptor 3 and an empty environment.
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,6 +14,12 @@ int main() {
   if (::fstat(kChannelFd, &info) != 0 || !S_ISSOCK(info.st_mode)) {
     std::fputs("pyplaypen-zygote: started by libpyplaypen, not by hand; see pyplaypen --help\n", stderr);
     return 2;
+  }
+  // A soft limit is for programs that use select(); many slots need many descriptors.
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    (void)::setrlimit(RLIMIT_NOFILE, &files);  // the soft one has to do then
   }
   if (::setsid() < 0 || ::chdir("/") != 0) return 1;
   return pyplaypen::zygote::serve(pyplaypen::sys::UniqueFd(kChannelFd));

@@ -64,6 +64,11 @@ void Place::prepare_one(const char* name, sys::UniqueFd& fd) {
   fd.reset(sys::check(::openat(slot_.get(), name, kDirectoryFlags), "open", path_ + "/" + name));
 }
 
+void Place::hand_over(Owner user) {
+  for (const int fd : {work_fd_.get(), home_fd_.get(), tmp_fd_.get()})
+    sys::check(::fchown(fd, user.uid, user.gid), "fchown", path_);
+}
+
 bool Place::untouched(const char* name, int fd) const {
   struct stat held{};
   struct stat named{};

@@ -28,6 +28,9 @@ class Place {
   // used again (mkdir + rmdir cost 220 us on ext4). Nothing of the last call may be alive.
   void prepare();
 
+  // Gives the three directories to another user until the next prepare(). Throws sys::Error.
+  void hand_over(Owner user);
+
   // Deletes what prepare() moved aside, until nothing is left or `pause` returns true.
   void empty_trash(const std::function<bool()>& pause);
   bool has_trash() const { return has_trash_; }

@@ -183,6 +183,7 @@ void fields(Coder& coder, Value& m)
   coder.field(m.extension_failed);
   coder.field(m.failure);
   coder.field(m.python_version);
+  coder.field(m.mapped_bytes);
 }
 
 template <typename Coder, typename Value>
@@ -219,6 +220,8 @@ void fields(Coder& coder, Value& m)
   coder.field(m.environment);
   coder.field(m.write_paths);
   coder.field(m.merge_output);
+  coder.field(m.uid);
+  coder.field(m.gid);
   fields(coder, m.limits);
 }
 

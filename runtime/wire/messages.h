@@ -86,6 +86,7 @@ struct Ready {
   bool extension_failed = false;  // a module of the user's failed, not we
   std::string failure;            // empty: ready
   std::string python_version;     // "3.11.2"
+  uint64_t mapped_bytes = 0;      // of the warm interpreter: memory_bytes comes on top
 
   bool operator==(const Ready&) const = default;
 };
@@ -110,6 +111,9 @@ struct KeeperReady {
   bool operator==(const KeeperReady&) const = default;
 };
 
+// What a call's process writes to its channel, in place of a report, when it dies of a stack overflow.
+inline constexpr char kStackOverflowHint = 'S';
+
 enum class WarmUp : uint8_t { kNo, kYes };
 
 // supervisor -> keeper: fork a child of the interpreter. One child at a time.
@@ -125,6 +129,8 @@ struct Launch {  // one child at a time: not while a spare is there
   Environment environment;
   std::vector<std::string> write_paths;  // beside the current directory; used under confine_writes
   bool merge_output = false;
+  std::optional<uint32_t> uid;  // instead of the slot's
+  std::optional<uint32_t> gid;
   Limits limits;
 
   bool operator==(const Launch&) const = default;

@@ -2,10 +2,10 @@
 cmake_minimum_required(VERSION 3.24)
 
 function(run)
-  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE errors)
   if(NOT result EQUAL 0)
     list(JOIN ARGN " " command)
-    message(FATAL_ERROR "${command}: ${result}\n${output}")
+    message(FATAL_ERROR "${command}: ${result}\n${output}${errors}")
   endif()
   set(output "${output}" PARENT_SCOPE)
 endfunction()

@@ -181,6 +181,38 @@ TEST_F(Execute, CrashNamesTheSignalAndKeepsTheOutput) {
   EXPECT_EQ(type_of("import os\nos.abort()"), "crash");
 }
 
+TEST_F(Execute, AStackOverflowIsNamedAsTheCause) {
+  const Result result = run("import sys\nsys.setrecursionlimit(10**6)\nclass A:\n  def __getattr__(self, n): return getattr(self, n + 'x')\nA().y");
+  if (type_of(result) != "crash") GTEST_SKIP() << "this interpreter recurses without C stack: " << type_of(result);
+  EXPECT_NE(result.error->message.find("stack overflow"), std::string::npos) << result.error->message;
+}
+
+TEST_F(Execute, LimitsAtTheEdgeOfTheirTypeAreNoLimits) {
+  Limits limits;
+  limits.file_bytes = UINT64_MAX;
+  limits.memory_bytes = UINT64_MAX;
+  limits.artifact_bytes = UINT64_MAX;
+  const Result result = run("open('f', 'w').write('kept')", limits);
+  ASSERT_TRUE(result.ok()) << result.error->message;
+  ASSERT_EQ(result.artifacts.size(), 1U);
+  EXPECT_EQ(result.artifacts[0].bytes, 4U);
+  std::filesystem::remove_all(result.artifact_root);
+}
+
+TEST_F(Execute, FewDescriptorsForUsAreNoFailureOfTheCode) {
+  // Of all processes that start from here: a host with a low hard limit.
+  const pid_t host = ::fork();
+  if (host == 0) {
+    const rlimit few{256, 256};
+    if (::setrlimit(RLIMIT_NOFILE, &few) != 0) ::_exit(2);
+    Sandbox sandbox(quiet_options());
+    ::_exit(sandbox.execute("6 * 7").return_value == "42" ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(host, &status, 0), host);
+  EXPECT_EQ(status, 0);
+}
+
 TEST_F(Execute, HowACallEndedIsItsOwnEndNotTheOneBefore) {
   for (int i = 0; i < 8; ++i) {
     EXPECT_EQ(type_of("1"), "ok");

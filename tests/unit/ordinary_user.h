@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <exception>
 #include <functional>
+#include <ostream>
+#include <string>
 
 namespace pyplaypen::testing {
 
@@ -50,6 +52,11 @@ class AsWho : public ::testing::TestWithParam<Who> {
     run_as(kOrdinaryUser, body);
   }
 };
+
+// What ctest shows of the parameter.
+inline void PrintTo(Who who, std::ostream* out) {
+  *out << (who == Who::kSelf ? "as oneself" : "as an ordinary user");
+}
 
 inline std::string who_name(const ::testing::TestParamInfo<Who>& info) {
   return info.param == Who::kSelf ? "AsSelf" : "AsOrdinaryUser";

@@ -45,6 +45,10 @@ struct SandboxOptions {
   // killed and removed by its UID, and other services may run as nobody.
   uid_t child_uid = 65536;
   gid_t child_gid = 65534;
+  // As root, commands run as one user, whatever their slot, so that a working tree can be opened to it
+  // (setfacl -m u:65534:rwX); 0: stay root.
+  uid_t command_uid = 65534;
+  gid_t command_gid = 65534;
   WriteConfinement confine_writes = WriteConfinement::kNone;
   OnUnenforceable on_unenforceable = OnUnenforceable::kRefuse;
   SelfCheck self_check = SelfCheck::kYes;  // one call at construction

@@ -125,6 +125,17 @@ TEST_F(CallStateTest, ASignalIsACrashThatNamesIt) {
   EXPECT_NE(end_with(SIGKILL).message.find("SIGKILL"), std::string::npos);
 }
 
+TEST_F(CallStateTest, AStackOverflowIsNamedWhereItWasToldOf) {
+  CallState state = running();
+  state.on_stack_overflow_hint();
+  state.on_leader_silent();
+  wire::Reaped reaped;
+  reaped.wait_status = SIGSEGV;
+  state.on_tree_gone(reaped, t0_);
+  EXPECT_NE(state.error()->message.find("stack overflow"), std::string::npos);
+  EXPECT_EQ(end_with(SIGSEGV).message.find("stack overflow"), std::string::npos);
+}
+
 TEST_F(CallStateTest, SigxcpuIsTheCpuLimit) {
   limits_.cpu_seconds = 2;
   EXPECT_EQ(end_with(SIGXCPU).type, ErrorType::kCpuLimit);

@@ -11,6 +11,8 @@ Host root_host() {
   host.features.can_drop_uid = true;
   host.features.user_namespace = true;
   host.features.landlock_abi = 7;
+  host.features.children_file = true;
+  host.first_uid = 65536;
   return host;
 }
 
@@ -18,6 +20,7 @@ Host ordinary_host() {
   Host host = root_host();
   host.is_root = false;
   host.features.can_drop_uid = false;
+  host.first_uid.reset();
   return host;
 }
 
@@ -35,7 +38,7 @@ TEST(Enforcement, WithNeitherItIsTheContainersCapOrNothing) {
   const Enforcement without = enforcement_for({}, host);
   EXPECT_EQ(without.at("process_count"), "unsupported");
   EXPECT_NE(unenforceable(without).find("--pids-limit"), std::string::npos);
-  host.pids_cap = "64";
+  host.pids_cap = 64;
   const Enforcement capped = enforcement_for({}, host);
   EXPECT_EQ(capped.at("process_count"), "container");
   EXPECT_EQ(unenforceable(capped), "");
@@ -64,6 +67,30 @@ TEST(Enforcement, WritesAreSaidAbiByAbi) {
   host.features.landlock_abi = 0;
   EXPECT_THROW(refuse_missing(confined, host), Refused);
   EXPECT_NO_THROW(refuse_missing({}, host));
+}
+
+TEST(Enforcement, CommandsShareAUserUnlessTheyStayRoot) {
+  EXPECT_EQ(enforcement_for({}, root_host()).at("process_count_of_commands"), "hard_per_user");
+  SandboxOptions options;
+  options.command_uid = 0;
+  EXPECT_EQ(enforcement_for(options, root_host()).at("process_count_of_commands"), "unsupported");
+  EXPECT_EQ(enforcement_for({}, ordinary_host()).at("process_count_of_commands"), "hard_per_call");
+}
+
+TEST(Enforcement, ARootThatCannotEndItsCallsIsRefused) {
+  Host host = root_host();
+  host.can_kill = false;
+  EXPECT_THROW(refuse_missing({}, host), Refused);
+  host.first_uid.reset();  // then calls are root's own
+  EXPECT_NO_THROW(refuse_missing({}, host));
+}
+
+TEST(Enforcement, AKernelWhereCallsCannotBeToldFromOthersIsRefused) {
+  Host host = ordinary_host();
+  host.features.landlock_abi = 5;
+  EXPECT_NO_THROW(refuse_missing({}, host));
+  host.features.children_file = false;
+  EXPECT_THROW(refuse_missing({}, host), Refused);
 }
 
 TEST(Enforcement, HasAnEntryForEveryLimit) {

@@ -22,6 +22,11 @@ struct ResourceLimits {
   bool core_dumps = false;                // false: RLIMIT_CORE 0
 };
 
+// a + b, or "no limit" where that is beyond what a limit can say.
+constexpr uint64_t add_to_limit(uint64_t limit, uint64_t more) {
+  return limit > UINT64_MAX - more ? UINT64_MAX : limit + more;
+}
+
 int apply_resource_limits(const ResourceLimits& limits) noexcept;
 
 // As root (one of the three UIDs is 0): gives up all supplementary groups, then GID, then UID, all
