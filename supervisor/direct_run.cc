@@ -171,8 +171,8 @@ void Running::start(const DirectRun& run) {
                                CountTasks::kOfTheCallOnly, run.landlock_abi);
   minder_ = std::move(minded.minder);
   result_.failure = minder_->failure();
-  result_.namespaces = minded.namespaces;
-  result_.notes = std::move(minded.notes);
+  result_.namespaces = minded.plan.namespaces;
+  result_.notes = minded.plan.notes;
 }
 
 // False when the time is up.

@@ -178,8 +178,8 @@ IsolateOutcome isolate(jail::MinderPlan plan, const IsolateOptions& options) {
                                                        supervisor::CountTasks::kAlways, abi);
   jail::Minder& minder = *minded.minder;
   streams.close_sinks();
-  outcome.namespaces = minded.namespaces;
-  outcome.notes = std::move(minded.notes);
+  outcome.namespaces = minded.plan.namespaces;
+  outcome.notes = minded.plan.notes;
   for (const std::string& sentence : outcome.notes) {
     if (options.note) {
       options.note(sentence);

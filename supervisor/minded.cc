@@ -26,14 +26,11 @@ void check_hostname(const std::string& name) {
 std::unique_ptr<jail::Minder> start(const NamespacePlan& plan, Strictness strictness, jail::MinderPlan minder,
                                     const std::optional<jail::Identity>& identity, CountTasks count, int landlock_abi) {
   const bool has_user = plan.namespaces.contains(Namespace::kUser);
-  minder.namespaces = plan.namespaces;
-  minder.hostname = plan.hostname;
-  minder.proc = plan.proc;
-  minder.strictness = strictness;
-  minder.map = jail::make_map(plan.map_to, identity ? identity->uid : ::geteuid(),
-                              identity ? identity->gid : ::getegid());
+  minder.inside = {plan.namespaces, plan.hostname, plan.proc, strictness};
+  minder.maps = jail::make_maps(plan.map_to, identity ? identity->uid : ::geteuid(),
+                                identity ? identity->gid : ::getegid());
   if (has_user) {
-    if (identity) minder.payload.identity_inside = jail::Identity{minder.map.uid_inside, minder.map.gid_inside};
+    if (identity) minder.payload.identity_inside = jail::Identity{minder.maps.users[0].inside, minder.maps.groups[0].inside};
     if (plan.map_to == MapTo::kSelf) minder.payload.capabilities = jail::Capabilities::kNone;
     // The minder is counted in the same namespace, as the same user.
     if (!identity && minder.payload.limits.process_count) ++*minder.payload.limits.process_count;
@@ -56,6 +53,17 @@ Namespaces NamespaceRequest::all() const {
   if (!hostname.empty()) set.insert(Namespace::kUts);
   if (proc == ProcMount::kRequired) set = set | Namespaces{Namespace::kPid, Namespace::kMount};
   return set;
+}
+
+NamespaceRequest request_of(const SandboxOptions& options) {
+  NamespaceRequest request;
+  request.namespaces = options.namespaces;
+  request.strictness = options.strictness;
+  request.map_to = options.map_to;
+  request.hostname = options.hostname;
+  request.proc = options.proc;
+  request.no_network = options.network == Network::kNone;
+  return request;
 }
 
 std::string names_of(Namespaces set) {
@@ -86,6 +94,10 @@ NamespacePlan plan_namespaces(const NamespaceRequest& request, Namespaces availa
   if (!refused.empty())
     plan.notes.push_back("this system refuses " + names_of(add_user ? refused - Namespaces{Namespace::kUser} : refused) +
                          ": going on without");
+  if (plan.namespaces.contains(Namespace::kPid) && !plan.namespaces.contains(Namespace::kMount) &&
+      request.proc != ProcMount::kNever)
+    plan.notes.push_back("/proc shows the process IDs outside of the pid namespace: only with a mount namespace, "
+                         "too, can it have one of its own");
   if (plan.namespaces.contains(Namespace::kUts)) plan.hostname = request.hostname;
   return plan;
 }
@@ -109,14 +121,17 @@ Minded start_minded(const NamespaceRequest& request, jail::MinderPlan base,
   if (failure.stage == policy::Stage::kNamespaces && failure.error != 0)
     throw Refused("setting up namespaces failed at '" + minded.minder->failed_at() +
                   "': " + ::strerror(failure.error));
-  minded.namespaces = plan.namespaces;
-  minded.notes = std::move(plan.notes);
-  const jail::MinderGaps gaps = minded.minder->gaps();
-  if (gaps.hostname != 0)
-    minded.notes.push_back("the host name could not be set (" + std::string(::strerror(gaps.hostname)) + ")");
-  if (gaps.proc != 0)
-    minded.notes.push_back("/proc shows the process IDs of the host: a new one could not be mounted (" +
-                           std::string(::strerror(gaps.proc)) + ")");
+  const jail::Gaps gaps = minded.minder->gaps();
+  if (gaps.hostname != 0) {
+    plan.notes.push_back("the host name could not be set (" + std::string(::strerror(gaps.hostname)) + ")");
+    plan.hostname.clear();
+  }
+  if (gaps.proc != 0) {
+    plan.notes.push_back("/proc shows the process IDs of the host: a new one could not be mounted (" +
+                         std::string(::strerror(gaps.proc)) + ")");
+    plan.proc = ProcMount::kNever;
+  }
+  minded.plan = std::move(plan);
   return minded;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pyplaypen/namespaces.h"
+#include "pyplaypen/sandbox.h"
 #include "runtime/jail/minder.h"
 
 namespace pyplaypen::supervisor {
@@ -24,6 +25,8 @@ struct NamespaceRequest {
   [[nodiscard]] Namespaces all() const;
   bool operator==(const NamespaceRequest&) const = default;
 };
+
+NamespaceRequest request_of(const SandboxOptions& options);
 
 // What is to be had of it.
 struct NamespacePlan {
@@ -46,8 +49,7 @@ enum class CountTasks { kAlways, kOfTheCallOnly };
 
 struct Minded {
   std::unique_ptr<jail::Minder> minder;
-  Namespaces namespaces;  // in force
-  std::vector<std::string> notes;
+  NamespacePlan plan;  // in force
 };
 
 // `plan`: callable and payload are given; the rest is filled in here. `identity`: whom root gives up

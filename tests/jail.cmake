@@ -64,3 +64,8 @@ set(namespaces_test ${PYPLAYPEN_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/integration/na
 add_test(NAME namespaces_test COMMAND ${namespaces_test})
 add_test(NAME namespaces_test.ordinary_user COMMAND ${namespaces_test} --ordinary-user)
 set_tests_properties(namespaces_test namespaces_test.ordinary_user PROPERTIES LABELS "integration" TIMEOUT 300)
+pyplaypen_test(sandbox_namespaces_test
+  LABELS integration
+  SOURCES integration/sandbox_namespaces_test.cc
+  LIBRARIES pyplaypen_supervisor pyplaypen_jail pyplaypen_sys)
+add_dependencies(sandbox_namespaces_test pyplaypen_zygote)

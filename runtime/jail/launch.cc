@@ -71,13 +71,6 @@ int change_directory(const Plan& plan) noexcept {
   return plan.directory >= 0 && ::fchdir(plan.directory) != 0 ? errno : 0;
 }
 
-// The maps lead to these and no others, so that nothing can be taken back.
-int take_identity_inside(const Identity& identity) noexcept {
-  if (sys::raw::setgroups(0, nullptr) != 0) return errno;
-  if (sys::raw::setresgid(identity.gid, identity.gid, identity.gid) != 0) return errno;
-  return sys::raw::setresuid(identity.uid, identity.uid, identity.uid) == 0 ? 0 : errno;
-}
-
 int drop_identity(const Plan& plan) noexcept {
   int error = 0;
   if (plan.identity_inside) {
@@ -241,6 +234,12 @@ SetupReport run_steps(const Plan& plan) noexcept {
     if (error != 0) return {step.stage, error};
   }
   return {Stage::kExec, 0};  // there was no program
+}
+
+int take_identity_inside(const Identity& identity) noexcept {
+  if (sys::raw::setgroups(0, nullptr) != 0) return errno;
+  if (sys::raw::setresgid(identity.gid, identity.gid, identity.gid) != 0) return errno;
+  return sys::raw::setresuid(identity.uid, identity.uid, identity.uid) == 0 ? 0 : errno;
 }
 
 int close_descriptors_from(int first) noexcept {

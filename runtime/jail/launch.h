@@ -89,6 +89,10 @@ std::span<const Step> steps();
 // report to its parent over a CLOEXEC pipe.
 SetupReport run_steps(const Plan& plan) noexcept;
 
+// Becomes `identity`, in all three UIDs and GIDs and without other groups. For a process in a user
+// namespace that maps it, with the capabilities there; it keeps those. 0 or errno.
+int take_identity_inside(const Identity& identity) noexcept;
+
 // Closes every descriptor from `first` on, on kernels without close_range too. 0 or errno.
 int close_descriptors_from(int first) noexcept;
 

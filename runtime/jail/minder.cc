@@ -22,7 +22,6 @@
 #include <system_error>
 
 #include "runtime/jail/landlock.h"
-#include "runtime/jail/mounts.h"
 #include "runtime/sys/bare.h"
 #include "runtime/sys/channel.h"
 #include "runtime/sys/error.h"
@@ -85,7 +84,7 @@ class SharedPage {
 }  // namespace
 
 struct Minder::Shared {
-  explicit Shared(const MinderPlan& p) : plan(&p), namespaces(p.namespaces) {
+  explicit Shared(const MinderPlan& p) : plan(&p), namespaces(p.inside.namespaces) {
     if (p.callable) page = std::make_unique<SharedPage>();
   }
 
@@ -97,7 +96,7 @@ struct Minder::Shared {
   bool refused = false;
   SetupReport failure;
   const char* failed_at = "";
-  MinderGaps gaps;
+  Gaps gaps;
   pid_t payload = 0;
   std::unique_ptr<SharedPage> page;
   // Written while the minder minds, read by the host after its end.
@@ -187,31 +186,6 @@ void mind(Shared& shared, bool contained) {
 
 // ---- Setting up: libc, on the host's memory, while the host stands still. Runs in: minder. ----
 
-// 0 or errno, what for in `failed_at`.
-int prepare_namespaces(Shared& shared) {
-  const MinderPlan& plan = *shared.plan;
-  const auto failed = [&](int error, const char* what) {
-    shared.failed_at = what;
-    return error;
-  };
-  const bool strict = plan.strictness == Strictness::kStrict;
-  if (plan.namespaces.contains(Namespace::kMount)) {
-    if (const int error = detach_mounts()) return failed(error, "mounts");
-    if (in_pid_namespace(shared) && plan.proc != ProcMount::kNever) {
-      shared.gaps.proc = mount_own_proc();
-      if (shared.gaps.proc != 0 && strict && plan.proc == ProcMount::kRequired)
-        return failed(shared.gaps.proc, "/proc");
-    }
-  }
-  if (plan.namespaces.contains(Namespace::kUts) && !plan.hostname.empty()) {
-    shared.gaps.hostname = set_host_name(plan.hostname.data(), plan.hostname.size());
-    if (shared.gaps.hostname != 0 && strict) return failed(shared.gaps.hostname, "hostname");
-  }
-  // Where it cannot be raised, there is one interface less; there is no way out either way.
-  if (plan.namespaces.contains(Namespace::kNet)) (void)raise_loopback();
-  return 0;
-}
-
 // 0 or errno.
 int become_reaper(Shared& shared, int& child_ended, int& children) {
   struct sigaction by_default{};
@@ -291,7 +265,10 @@ SetupReport start_payload(Shared& shared, int child_ended) {
 SetupReport set_up(Shared& shared) {
   int child_ended = -1;
   int children = -1;
-  if (const int error = prepare_namespaces(shared)) return {Stage::kNamespaces, error};
+  const Settled settled = settle(shared.plan->inside);
+  shared.gaps = settled.gaps;
+  shared.failed_at = settled.at;
+  if (settled.error != 0) return {Stage::kNamespaces, settled.error};
   shared.failed_at = "reaper";
   if (const int error = become_reaper(shared, child_ended, children)) return {Stage::kNamespaces, error};
   const SetupReport report = start_payload(shared, child_ended);
@@ -354,15 +331,15 @@ Minder::Minder(const MinderPlan& plan) : shared_(std::make_unique<Shared>(plan))
     std::fflush(nullptr);
   }
   const sys::AllSignalsBlocked blocked;
-  const int error = child_.try_start(minder_main, shared_.get(), clone_flags(plan.namespaces),
+  const int error = child_.try_start(minder_main, shared_.get(), clone_flags(plan.inside.namespaces),
                                      plan.callable ? kStackOfCallable : kStackOfMinder);
   if (error != 0) {
     refuse(error, "clone");
     return;
   }
   theirs.reset();
-  if (plan.namespaces.contains(Namespace::kUser)) {
-    if (const int unmapped = write_maps(child_.pid(), plan.map)) {
+  if (plan.inside.namespaces.contains(Namespace::kUser)) {
+    if (const int unmapped = write_maps(child_.pid(), plan.maps)) {
       child_.kill_and_reap();
       refuse(unmapped, "uid_map");
       return;
@@ -395,7 +372,7 @@ void Minder::refuse(int error, const char* what) {
 bool Minder::refused() const { return shared_->refused; }
 SetupReport Minder::failure() const { return shared_->failure; }
 std::string Minder::failed_at() const { return shared_->failed_at; }
-MinderGaps Minder::gaps() const { return shared_->gaps; }
+Gaps Minder::gaps() const { return shared_->gaps; }
 
 void Minder::pass_on(int signal) {
   const auto byte = static_cast<unsigned char>(signal);

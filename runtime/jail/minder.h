@@ -20,11 +20,8 @@
 namespace pyplaypen::jail {
 
 struct MinderPlan {
-  Namespaces namespaces;
-  IdMap map;             // with kUser
-  std::string hostname;  // with kUts; empty: the host's stays
-  ProcMount proc = ProcMount::kAuto;  // with kMount and kPid; otherwise nothing is mounted
-  Strictness strictness = Strictness::kLenient;  // of hostname and proc
+  Inside inside;
+  IdMaps maps;  // with kUser
   // A process of the caller's copied by fork(3), as it stands, runs this once all steps of `payload`
   // have been gone through; what it returns is its exit status. Absent: payload.program is executed.
   // memory_bytes is then counted on top of what the caller has mapped.
@@ -34,12 +31,6 @@ struct MinderPlan {
   // From build_signal_scope: keeps the minder's own signals off everybody else. -1: none; then, and
   // without a pid namespace, its descendants are looked up in /proc.
   int signal_scope = -1;
-};
-
-// What could not be had under kLenient: errno, or 0.
-struct MinderGaps {
-  int hostname = 0;
-  int proc = 0;
 };
 
 // How an escaped exception of the callable is told.
@@ -70,7 +61,7 @@ class Minder {
   // The step that failed; kNamespaces: one of its parts, see failed_at(). error 0: it runs.
   [[nodiscard]] SetupReport failure() const;
   [[nodiscard]] std::string failed_at() const;
-  [[nodiscard]] MinderGaps gaps() const;
+  [[nodiscard]] Gaps gaps() const;
 
   // Readable once the payload has ended and nothing of its tree is alive, or soon will be: wait() then.
   [[nodiscard]] int fd() const { return control_.get(); }

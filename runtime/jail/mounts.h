@@ -12,4 +12,11 @@ int detach_mounts() noexcept;
 // Landlock domain handles file access: that forbids mounting. Async-signal-safe. 0 or errno.
 int mount_own_proc() noexcept;
 
+// An empty /dev/shm over the old one. 0 or errno.
+int mount_own_shm() noexcept;
+
+// The directory of the message queues in the caller's IPC namespace, which is mounted nowhere; it
+// must be able to mount (man 7 mq_overview). -1 and errno.
+int open_message_queues() noexcept;
+
 }  // namespace pyplaypen::jail

@@ -8,11 +8,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
+#include "runtime/jail/mounts.h"
 #include "runtime/sys/bare.h"
 #include "runtime/sys/channel.h"
 #include "runtime/sys/child.h"
@@ -54,7 +56,7 @@ bool can_create(int flags) {
   if (probe.try_start(wait_for_end_of_pipe, &fd, flags) != 0) return false;
   const bool mapped =
       (flags & CLONE_NEWUSER) == 0 ||
-      jail::write_maps(probe.pid(), jail::make_map(MapTo::kRoot, ::geteuid(), ::getegid())) == 0;
+      jail::write_maps(probe.pid(), jail::make_maps(MapTo::kRoot, ::geteuid(), ::getegid())) == 0;
   // Its own copy of the writing end keeps it there, so it is killed rather than let go.
   probe.kill_and_reap();
   return mapped;
@@ -66,8 +68,18 @@ int write_file(const std::string& path, const std::string& text) {
   return ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : errno;
 }
 
-std::string map_line(uint32_t inside, uint32_t outside) {
-  return std::to_string(inside) + " " + std::to_string(outside) + " 1\n";
+std::string lines_of(const std::vector<jail::IdPair>& pairs) {
+  std::string lines;
+  for (const jail::IdPair& pair : pairs)
+    lines += std::to_string(pair.inside) + " " + std::to_string(pair.outside) + " 1\n";
+  return lines;
+}
+
+void add_to(std::vector<jail::IdPair>& pairs, jail::IdPair pair) {
+  const bool taken = std::ranges::any_of(pairs, [&](const jail::IdPair& other) {
+    return other.inside == pair.inside || other.outside == pair.outside;
+  });
+  if (!taken) pairs.push_back(pair);
 }
 
 }  // namespace
@@ -107,20 +119,50 @@ int clone_flags(Namespaces set) noexcept {
   return flags;
 }
 
-IdMap make_map(MapTo to, uid_t user, gid_t group) {
-  const bool root = to == MapTo::kRoot;
-  return {root ? 0 : user, root ? 0 : group, user, group};
+void IdMaps::add(IdPair user, IdPair group) {
+  add_to(users, user);
+  add_to(groups, group);
 }
 
-int write_maps(pid_t process, const IdMap& map, const std::string& extra_uids,
-               const std::string& extra_gids) {
+IdMaps make_maps(MapTo to, uid_t user, gid_t group) {
+  const bool root = to == MapTo::kRoot;
+  IdMaps maps;
+  maps.add({root ? 0 : user, user}, {root ? 0 : group, group});
+  return maps;
+}
+
+int write_maps(pid_t process, const IdMaps& maps) {
   const std::string directory = "/proc/" + std::to_string(process);
-  if (const int error = write_file(directory + "/uid_map", map_line(map.uid_inside, map.uid_outside) + extra_uids))
-    return error;
+  if (const int error = write_file(directory + "/uid_map", lines_of(maps.users))) return error;
   // Without CAP_SETGID, groups may be mapped only where nobody can leave one that a file denies.
   if (!sys::raw::has_capability(CAP_SETGID))
     if (const int error = write_file(directory + "/setgroups", "deny")) return error;
-  return write_file(directory + "/gid_map", map_line(map.gid_inside, map.gid_outside) + extra_gids);
+  return write_file(directory + "/gid_map", lines_of(maps.groups));
+}
+
+Settled settle(const Inside& inside) noexcept {
+  Settled settled;
+  const auto failed = [&](int error, const char* at) {
+    settled.error = error;
+    settled.at = at;
+    return settled;
+  };
+  const bool strict = inside.strictness == Strictness::kStrict;
+  if (inside.namespaces.contains(Namespace::kMount)) {
+    if (const int error = detach_mounts()) return failed(error, "mounts");
+    if (inside.namespaces.contains(Namespace::kPid) && inside.proc != ProcMount::kNever) {
+      settled.gaps.proc = mount_own_proc();
+      if (settled.gaps.proc != 0 && strict && inside.proc == ProcMount::kRequired)
+        return failed(settled.gaps.proc, "/proc");
+    }
+  }
+  if (inside.namespaces.contains(Namespace::kUts) && !inside.hostname.empty()) {
+    settled.gaps.hostname = set_host_name(inside.hostname.data(), inside.hostname.size());
+    if (settled.gaps.hostname != 0 && strict) return failed(settled.gaps.hostname, "hostname");
+  }
+  // Where it cannot be raised, there is one interface less; there is no way out either way.
+  if (inside.namespaces.contains(Namespace::kNet)) (void)raise_loopback();
+  return settled;
 }
 
 int set_host_name(const char* name, size_t size) noexcept {

@@ -196,6 +196,147 @@ s = socket.create_server(('127.0.0.1', 0)); socket.create_connection(s.getsockna
         self.assertLess(best["pyplaypen"], best["bwrap"], best)
 
 
+class Exec(Case):
+    """The same for Python code, whose namespaces are those of a warm slot."""
+
+    def python(self, code, *options, status="ok", **more):
+        done = self.pyplaypen("exec", *options, code, **more)
+        self.assertTrue(done.stdout, done.stderr)
+        result = json.loads(done.stdout)
+        self.assertEqual(result["status"], status, result["error"])
+        return result["return_value"] if status == "ok" else result["error"]
+
+    LINKS = "import os\n[os.readlink('/proc/self/ns/' + n) for n in %r]" % list(FILES.values())
+
+    def assert_apart(self, options, expected):
+        ours, theirs = links(), dict(zip(NAMES, self.python(self.LINKS, *options)))
+        apart = {name for name in NAMES if ours[name] != theirs[name]}
+        # Somebody who is not root is in a user namespace anyway, where processes are counted.
+        self.assertEqual(apart, set(expected) | (set() if ROOT else {"user"}), options)
+
+    def test_each_alone_and_all_together(self):
+        for name in NAMES:
+            self.assert_apart(["--unshare", name], [name])
+        self.assert_apart(["--unshare", "all"], NAMES[:-1])
+        self.assert_apart(["--unshare", "all,cgroup"], NAMES)
+
+    def test_root_inside_or_who_one_was(self):
+        code = "import os, subprocess\n[os.getuid(), os.getgid(), int(subprocess.check_output(['id', '-u']))]"
+        self.assertEqual(self.python(code, "--unshare", "user"), [0, 0, 0])
+        uid = self.python("import os\nos.getuid()")
+        self.assertEqual(self.python(code, "--unshare", "user", "--map-self")[::2], [uid, uid])
+        self.assertEqual(self.python(code, "--unshare", "all", "--map-self")[::2], [uid, uid])
+
+    def test_no_capabilities_inside(self):
+        code = "import subprocess\nsubprocess.check_output(['grep', 'Cap[PE]', '/proc/self/status'], text=True)"
+        for options in (["--unshare", "all"], ["--unshare", "user"], ["--no-network"]):
+            lines = self.python(code, *options).split("\n")
+            self.assertTrue(all(line.endswith("0000000000000000") for line in lines if line), lines)
+
+    def test_hostname(self):
+        self.assertEqual(self.python("import socket\nsocket.gethostname()", "--hostname", "box"), "box")
+
+    def test_process_ids_agree(self):
+        code = """
+import os, subprocess
+child = subprocess.Popen(['sleep', '100'])
+seen = sorted(int(n) for n in os.listdir('/proc') if n.isdigit())
+status = dict(line.split(':\\t') for line in open(f'/proc/{child.pid}/status').read().split('\\n') if ':\\t' in line)
+[os.getpid() == int(os.readlink('/proc/self')), int(status['PPid']) == os.getpid(), os.getpid() in seen, child.pid in seen, os.getppid(), 1 in seen, len(seen)]"""
+        self.assertEqual(self.python(code, "--unshare", "all"), [True, True, True, True, 1, True, 3])
+        self.assertEqual(self.python(code, "--mount-proc"), [True, True, True, True, 1, True, 3])
+
+    def test_no_network(self):
+        start = time.monotonic()
+        code = """
+import errno, socket
+told = []
+try: socket.create_connection(('192.0.2.1', 80))
+except OSError as e: told.append(errno.errorcode[e.errno])
+try: socket.getaddrinfo('example.com', 80)
+except socket.gaierror: told.append('no name')
+server = socket.create_server(('127.0.0.1', 0)); socket.create_connection(server.getsockname())
+told"""
+        for options in (["--no-network"], ["--unshare", "all"]):
+            self.assertEqual(self.python(code, *options), ["ENETUNREACH", "no name"])
+        self.assertLess(time.monotonic() - start, 6)
+
+    def test_refused_ones(self):
+        for name in NAMES[1:]:
+            done = self.pyplaypen("exec", "--unshare", "all,cgroup", "1", deny=name, quiet=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"this system refuses the namespace {name}".encode(), done.stderr)
+            done = self.pyplaypen("exec", "--unshare", "all,cgroup", "--strict", "1", deny=name)
+            self.assertNotIn(done.returncode, (0, 1))
+            self.assertIn(name.encode(), done.stderr)
+        self.assertNotIn(self.pyplaypen("exec", "--no-network", "1", deny="net").returncode, (0, 1))
+
+    def test_signals_and_limits_as_without(self):
+        for options in ([], ["--unshare", "all"], ["--unshare", "pid"], ["--unshare", "net"]):
+            error = self.python("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", *options, status="error")
+            self.assertEqual(error["type"], "crash")
+            self.assertEqual(self.python("while True: pass", *options, "--limit", "cpu_seconds=0.5", status="error")["type"], "cpu_limit")
+            self.assertEqual(self.python("while True: pass", *options, "--limit", "wall_seconds=0.5", status="error")["type"], "timeout")
+            self.assertEqual(self.python("import ctypes\nctypes.string_at(0)", *options, status="error")["type"], "crash")
+            self.assertEqual(self.python("x = bytearray(1 << 34)", *options, status="error")["type"], "memory_limit")
+            fork = "import os, signal\nfor i in range(9):\n  if not os.fork(): signal.pause()"
+            self.assertEqual(self.python(fork, *options, "--limit", "process_count=4", status="error")["type"], "process_limit")
+            self.assertEqual(self.python("import multiprocessing as m\nwith m.get_context('spawn').Pool(2) as p: r = p.map(abs, [-1, -2])\nr", *options), [1, 2])
+
+    def test_orphans_are_reaped_while_the_code_runs(self):
+        code = """
+import os, time
+r, w = os.pipe()
+if not os.fork():
+    if not os.fork():
+        os.write(w, str(os.getpid()).encode())
+        while os.getppid() != 1: time.sleep(0.001)
+        os._exit(0)
+    os._exit(0)
+os.wait()
+pid = int(os.read(r, 20))
+end = time.time() + 10
+while time.time() < end:
+    try: os.kill(pid, 0)
+    except ProcessLookupError: break
+    time.sleep(0.001)
+else: raise SystemExit('a zombie stays')"""
+        self.python(code, "--unshare", "all")
+        self.python(code, "--unshare", "pid")
+
+    def test_daemons_end_with_their_call(self):
+        code = """
+import os, time
+if not os.fork():
+    os.setsid()
+    if os.fork(): os._exit(0)
+    while True: time.sleep(1)
+os.wait()
+0"""
+        for options in (["--unshare", "all"], ["--unshare", "pid"], ["--unshare", "net"], ["--unshare", "user"]):
+            self.python(code, *options)
+
+    def test_batch_shares_nothing_from_call_to_call(self):
+        lines = [{"code": "import socket\ns = socket.create_server(('127.0.0.1', 9999)); open('/dev/shm/left', 'w').write('x')\n"
+                          "import ctypes; c = ctypes.CDLL(None); c.shmget(77, 4096, 0o1600), c.mq_open(b'/left', 0o100, 0o600, None) >= 0"},
+                 {"code": "import ctypes, os; c = ctypes.CDLL(None); c.shmget(77, 4096, 0), c.mq_open(b'/left', 0), os.listdir('/dev/shm')"}] * 3
+        done = self.pyplaypen("batch", "-j", "1", "--ordered", "--unshare", "all", stdin="\n".join(map(json.dumps, lines)).encode())
+        values = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([v["status"] for v in values], ["ok"] * 6, [v["error"] for v in values])
+        for value in values[1::2]:
+            self.assertEqual(value["return_value"], [-1, -1, []])
+        self.assertFalse(os.path.exists("/dev/shm/left"))
+
+    def test_the_enforcement_says_so(self):
+        done = self.pyplaypen("exec", "--unshare", "all", "1", env={"PYPLAYPEN_AUDIT": "1"})
+        record = json.loads(done.stderr.splitlines()[-1].removeprefix(b"pyplaypen: "))
+        self.assertEqual(record["enforcement"]["namespaces"], "user,mount,pid,net,ipc,uts")
+        self.assertEqual(record["enforcement"]["network"], "none")
+        done = self.pyplaypen("exec", "1", env={"PYPLAYPEN_AUDIT": "1"})
+        record = json.loads(done.stderr.splitlines()[-1].removeprefix(b"pyplaypen: "))
+        self.assertEqual((record["enforcement"]["namespaces"], record["enforcement"]["network"]), ("none", "host"))
+
+
 def main():
     global BIN, DENY
     parser = argparse.ArgumentParser()
