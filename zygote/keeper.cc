@@ -308,7 +308,7 @@ class Keeper {
     wire::Spawned spawned;
     const sys::UniqueFd work = place_.open_work();
     const sys::UniqueFd pidfd(sys::raw::pidfd_open(pid, 0));
-    if (!own_children_) own_children_ = open_proc("thread-self/children");  // may be missing
+    if (!own_children_) own_children_.reset(open_proc("thread-self/children"));  // may be missing
     spawned.pid = pid;
     if (plan_.namespaces.contains(Namespace::kPid)) spawned.pid = only_child(own_children_.get());
     const std::string task = std::to_string(spawned.pid) + "/task";
