@@ -9,6 +9,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -99,6 +100,11 @@ struct Minder::Shared {
   Gaps gaps;
   pid_t payload = 0;
   std::unique_ptr<SharedPage> page;
+  // Where the callable's copy goes on: in the frame of the thread that waits for the minder, so that it
+  // runs on that thread's stack, whose bounds libraries and sanitizers know.
+  ucontext_t caller{};
+  int child_ended = -1;
+  bool is_copy = false;
   // Written while the minder minds, read by the host after its end.
   bool ended = false;
   bool of_itself = false;  // before its tree was killed
@@ -134,7 +140,7 @@ bool reap_one(Shared& shared, int options) {
 }
 
 void kill_listed_children() {
-  char text[512];
+  char text[512] = {};
   const long got = bare_call(SYS_pread64, kChildren, address(text), sizeof text, 0);
   long pid = 0;
   for (long at = 0; at < got; ++at) {
@@ -229,10 +235,10 @@ int call_and_tell(const std::function<int()>& callable, FromCallable& to) {
 }
 
 // Runs in: the callable's process, a copy of the host made by fork(3).
-[[noreturn]] void run_callable(const Shared& shared, int child_ended) {
+[[noreturn]] void run_callable(const Shared& shared) {
   const MinderPlan& minder = *shared.plan;
   FromCallable& to = **shared.page;
-  for (const int fd : {shared.control, shared.host_pidfd, child_ended})
+  for (const int fd : {shared.control, shared.host_pidfd, shared.child_ended})
     if (fd >= 0) ::close(fd);
   Plan plan = minder.payload;
   plan.program = nullptr;
@@ -250,7 +256,7 @@ int call_and_tell(const std::function<int()>& callable, FromCallable& to) {
 }
 
 // 0 or errno; a payload that was started and could not be set up is reaped already.
-SetupReport start_payload(Shared& shared, int child_ended) {
+SetupReport start_payload(Shared& shared) {
   const MinderPlan& plan = *shared.plan;
   if (!plan.callable) {
     Launch launched = launch(plan.payload);
@@ -258,7 +264,11 @@ SetupReport start_payload(Shared& shared, int child_ended) {
     return launched.failure;
   }
   shared.payload = ::fork();
-  if (shared.payload == 0) run_callable(shared, child_ended);
+  if (shared.payload == 0) {
+    shared.is_copy = true;
+    ::setcontext(&shared.caller);
+    ::_exit(kFailed);
+  }
   return {Stage::kSession, shared.payload < 0 ? errno : 0};
 }
 
@@ -271,7 +281,8 @@ SetupReport set_up(Shared& shared) {
   if (settled.error != 0) return {Stage::kNamespaces, settled.error};
   shared.failed_at = "reaper";
   if (const int error = become_reaper(shared, child_ended, children)) return {Stage::kNamespaces, error};
-  const SetupReport report = start_payload(shared, child_ended);
+  shared.child_ended = child_ended;
+  const SetupReport report = start_payload(shared);
   if (report.error != 0) return report;
   // First out of the way of the numbers that they get.
   const std::array from = {shared.control, child_ended, shared.host_pidfd, children};
@@ -315,9 +326,7 @@ int minder_main(void* argument) {
 }  // namespace
 
 Minder::Minder(const MinderPlan& plan) : shared_(std::make_unique<Shared>(plan)) {
-  // A callable runs on a stack as big as a main thread's; a minder needs little.
-  constexpr size_t kStackOfCallable = 8 << 20;
-  constexpr size_t kStackOfMinder = 256 << 10;
+  constexpr size_t kStackSize = 256 << 10;
   auto [ours, theirs] = sys::socket_pair();
   control_ = std::move(ours);
   const sys::UniqueFd host(sys::raw::pidfd_open(::getpid(), 0));
@@ -331,8 +340,12 @@ Minder::Minder(const MinderPlan& plan) : shared_(std::make_unique<Shared>(plan))
     std::fflush(nullptr);
   }
   const sys::AllSignalsBlocked blocked;
-  const int error = child_.try_start(minder_main, shared_.get(), clone_flags(plan.inside.namespaces),
-                                     plan.callable ? kStackOfCallable : kStackOfMinder);
+  // Comes back a second time, in the callable's copy: this frame is whole there, since we stand still
+  // in it below when the copy is made.
+  if (plan.callable) ::getcontext(&shared_->caller);
+  if (shared_->is_copy) run_callable(*shared_);
+  const int error =
+      child_.try_start(minder_main, shared_.get(), clone_flags(plan.inside.namespaces), kStackSize);
   if (error != 0) {
     refuse(error, "clone");
     return;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -418,6 +419,9 @@ TEST(Isolate, ALandlockRulesetThatCannotBeHadIsRefused) {
 // ---- Limits. ----
 
 TEST_P(IsolateTest, LimitsOfACallable) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer maps more than any limit";
+#endif
   run_here([] {
     IsolateOptions options = quiet();
     options.limits.memory_bytes = 64 << 20;
@@ -699,6 +703,23 @@ TEST(Isolate, AProgramThatCannotBeStartedIsTold) {
   EXPECT_EQ(outcome.status, Status::kFailed);
   EXPECT_EQ(outcome.error_number, ENOENT);
   EXPECT_NE(outcome.message, "");
+}
+
+// Recursion guards, garbage collectors and the like ask for the bounds of the stack that they are on.
+TEST(Isolate, ACallableRunsOnItsThreadsStack) {
+  const auto here = [] {
+    pthread_attr_t attributes;
+    void* base = nullptr;
+    size_t size = 0;
+    if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return 1;
+    ::pthread_attr_getstack(&attributes, &base, &size);
+    ::pthread_attr_destroy(&attributes);
+    const char* const low = static_cast<char*>(base);
+    const char* const local = static_cast<char*>(__builtin_frame_address(0));
+    return local >= low && local < low + size ? 0 : 2;
+  };
+  EXPECT_EQ(run(here).exit_status, 0);
+  std::thread([&] { EXPECT_EQ(run(here).exit_status, 0); }).join();
 }
 
 TEST(Isolate, ACallableMayCallExit) {
