@@ -19,7 +19,9 @@ template <typename Message>
 void check(const Frame& frame) {
   if (const auto message = decode<Message>(frame.payload)) {
     const std::string again = encode(*message);
-    PYPLAYPEN_INVARIANT(decode<Message>(again) == message);
+    const auto back = decode<Message>(again);
+    // By their bytes: a limit may be NaN, which equals nothing.
+    PYPLAYPEN_INVARIANT(back && encode(*back) == again);
   }
 }
 
