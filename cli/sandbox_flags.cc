@@ -30,6 +30,7 @@ void add_sandbox_flags(CLI::App& app, SandboxFlags& flags) {
   app.add_flag("--confine-writes", flags.confine_writes, "Landlock: no writes outside the call's own directories");
   app.add_option("--stdin-file", flags.stdin_file, "file that the code reads as its standard input");
   app.add_option("--python", flags.python, "interpreter or virtual environment to embed");
+  add_namespace_flags(app, flags.namespaces);
 }
 
 std::optional<int> parse_or_tell(CLI::App& app, std::span<char* const> arguments) {
@@ -60,6 +61,13 @@ SandboxOptions sandbox_options(const SandboxFlags& flags, int concurrency) {
     options.extra_environment.insert_or_assign(pair.substr(0, equals), pair.substr(equals + 1));
   }
   options.confine_writes = flags.confine_writes ? WriteConfinement::kLandlock : WriteConfinement::kNone;
+  const supervisor::NamespaceRequest request = request_from(flags.namespaces);
+  options.namespaces = request.namespaces;
+  options.strictness = request.strictness;
+  options.map_to = request.map_to;
+  options.hostname = request.hostname;
+  options.proc = request.proc;
+  options.network = request.no_network ? Network::kNone : Network::kHost;
   options.on_unenforceable = OnUnenforceable::kWarn;
   // The call itself tells as much, and a moment sooner.
   options.self_check = SelfCheck::kNo;

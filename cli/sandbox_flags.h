@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/namespace_flags.h"
 #include "pyplaypen/sandbox.h"
 
 namespace pyplaypen::cli {
@@ -24,6 +25,7 @@ struct SandboxFlags {
   std::string stdin_file;
   std::string python;
   int spares = -1;
+  NamespaceFlags namespaces;
 };
 
 void add_sandbox_flags(CLI::App& app, SandboxFlags& flags);

@@ -51,7 +51,7 @@ std::string audit_record(const DirectRun& run, const DirectResult& result) {
     record["signal"] = number;
   }
   record["limits"] = limits_object(run.limits);
-  record["enforcement"] = direct_enforcement(run.identity, run.writes, run.landlock_abi);
+  record["enforcement"] = direct_enforcement(run.identity, result.namespaces, run.writes, run.landlock_abi);
   record["usage"] = {{"wall_ms", result.usage.wall_ms},
                      {"cpu_ms", result.usage.cpu_ms},
                      {"max_rss_bytes", result.usage.max_rss_bytes}};

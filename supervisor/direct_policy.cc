@@ -55,19 +55,25 @@ std::optional<jail::Identity> child_identity(uid_t child_uid) {
   return jail::Identity{child_uid, child_uid};
 }
 
-std::string_view process_count_enforcement(const std::optional<jail::Identity>& identity) {
+std::string_view process_count_enforcement(const std::optional<jail::Identity>& identity,
+                                           Namespaces namespaces) {
+  // The kernel exempts root, in whatever namespace.
+  if (namespaces.contains(Namespace::kUser) && (identity || ::geteuid() != 0)) return "hard_per_call";
   if (identity) return "hard_per_user";
   return policy::pids_cap() ? "container" : "unsupported";
 }
 
 std::map<std::string, std::string> direct_enforcement(const std::optional<jail::Identity>& identity,
-                                                      WriteSet writes, int landlock_abi) {
+                                                      Namespaces namespaces, WriteSet writes,
+                                                      int landlock_abi) {
   std::map<std::string, std::string> words;
   for (const char* const name : {"wall_seconds", "file_bytes", "stdout_bytes", "stderr_bytes"})
     words.emplace(name, "hard");
   for (const char* const name : {"cpu_seconds", "memory_bytes", "open_files"})
     words.emplace(name, "hard_per_process");
-  words.emplace("process_count", process_count_enforcement(identity));
+  words.emplace("process_count", process_count_enforcement(identity, namespaces));
+  words.emplace("namespaces", to_string(namespaces));
+  words.emplace("network", namespaces.contains(Namespace::kNet) ? "none" : "host");
   words.emplace("filesystem_writes", write_enforcement(writes, landlock_abi));
   return words;
 }

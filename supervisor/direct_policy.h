@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "pyplaypen/limits.h"
+#include "pyplaypen/namespaces.h"
 #include "runtime/jail/launch.h"
 
 namespace pyplaypen::supervisor {
@@ -21,12 +22,15 @@ enum class WriteSet { kUnconfined, kConfined };
 // for a root that could not kill what it started (no CAP_KILL).
 std::optional<jail::Identity> child_identity(uid_t child_uid);
 
-// "hard_per_user", "container" or "unsupported"; docs/enforcement.md.
-std::string_view process_count_enforcement(const std::optional<jail::Identity>& identity);
+// "hard_per_call", "hard_per_user", "container" or "unsupported"; docs/enforcement.md. `namespaces`: those
+// in force.
+std::string_view process_count_enforcement(const std::optional<jail::Identity>& identity,
+                                           Namespaces namespaces);
 
-// limit, or "filesystem_writes" -> the word for what enforces it.
+// limit, "filesystem_writes", "namespaces" or "network" -> the word for what enforces it.
 std::map<std::string, std::string> direct_enforcement(const std::optional<jail::Identity>& identity,
-                                                      WriteSet writes, int landlock_abi);
+                                                      Namespaces namespaces, WriteSet writes,
+                                                      int landlock_abi);
 
 // Lowers to what this process inherited every limit that nobody gave: the stricter one is in force
 // anyway, and a default is no reason to refuse.

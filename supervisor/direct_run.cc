@@ -50,8 +50,8 @@ ResourceLimits resource_limits(const DirectRun& run) {
   limits.memory_bytes = run.limits.memory_bytes;
   limits.open_files = run.limits.open_files;
   limits.file_bytes = run.limits.file_bytes;
-  // Counted for the user: set where the user is the command's own.
-  if (run.identity) limits.process_count = run.limits.process_count;
+  // Counted for the user: set where the user is the command's own. start_minded() decides for itself.
+  if (run.identity || !run.namespaces.all().empty()) limits.process_count = run.limits.process_count;
   return limits;
 }
 
@@ -96,6 +96,7 @@ class Running {
   // True when the command has ended.
   bool step();
   bool reap();
+  bool reap_minder();
   void pass_on(int signal);
   void end_tree();
   void deliver_rest();
@@ -104,12 +105,14 @@ class Running {
   Clock::time_point started_;
   Clock::time_point deadline_;
   double cpu_seconds_;
-  jail::Descendants descendants_;
+  std::optional<jail::Descendants> descendants_;  // of our own; absent: the minder's
   sys::SignalFd signals_;
   std::optional<PrivateTmp> tmp_;
   std::optional<OutputPump> out_;
   std::optional<OutputPump> err_;
   sys::Child child_;
+  std::unique_ptr<jail::Minder> minder_;
+  rusage all_of_minder_{};
   std::optional<sys::ChildExit> ended_;
   bool tree_ended_ = false;
   DirectResult result_;
@@ -119,8 +122,9 @@ Running::Running(const DirectRun& run, Clock::time_point started)
     : started_(started),
       deadline_(started + std::chrono::nanoseconds(static_cast<int64_t>(run.limits.wall_seconds * 1e9))),
       cpu_seconds_(run.limits.cpu_seconds),
-      descendants_(run.landlock_abi, run.writes == WriteSet::kConfined),
       signals_({SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+  if (run.namespaces.all().empty())
+    descendants_.emplace(run.landlock_abi, run.writes == WriteSet::kConfined);
   start(run);
 }
 
@@ -151,23 +155,45 @@ void Running::start(const DirectRun& run) {
   plan.stdio[0] = empty.get();
   plan.stdio[1] = out_sink.get();
   plan.stdio[2] = err_sink ? err_sink.get() : out_sink.get();
-  plan.identity = run.identity;
   plan.ruleset = ruleset.get();
   plan.limits = resource_limits(run);
   plan.program = &program;
-  jail::Launch launched = jail::launch(plan);
-  child_ = std::move(launched.child);
-  result_.failure = launched.failure;
+  if (descendants_) {
+    plan.identity = run.identity;
+    jail::Launch launched = jail::launch(plan);
+    child_ = std::move(launched.child);
+    result_.failure = launched.failure;
+    return;
+  }
+  jail::MinderPlan minded_plan;
+  minded_plan.payload = plan;
+  Minded minded = start_minded(run.namespaces, std::move(minded_plan), run.identity,
+                               CountTasks::kOfTheCallOnly, run.landlock_abi);
+  minder_ = std::move(minded.minder);
+  result_.failure = minder_->failure();
+  result_.namespaces = minded.plan.namespaces;
+  result_.notes = minded.plan.notes;
 }
 
 // False when the time is up.
 bool Running::wait_for_event(const timespec* timeout) {
   pollfd watched[] = {{signals_.fd(), POLLIN, 0},
                       out_->interest(),
-                      err_ ? err_->interest() : pollfd{-1, 0, 0}};
+                      err_ ? err_->interest() : pollfd{-1, 0, 0},
+                      {minder_ && !ended_ ? minder_->fd() : -1, POLLIN, 0}};
   return sys::check(
              sys::retry_eintr([&] { return ::ppoll(watched, std::size(watched), timeout, nullptr); }),
              "ppoll") > 0;
+}
+
+bool Running::reap_minder() {
+  pollfd state{minder_->fd(), POLLIN, 0};
+  if (::poll(&state, 1, 0) <= 0) return false;
+  const jail::MinderEnd end = minder_->leave();
+  all_of_minder_ = end.all;
+  // Without a status: nobody who could be told kills the minder but the host's kernel, out of memory.
+  ended_ = sys::ChildExit{end.status.value_or(SIGKILL), end.usage};
+  return true;
 }
 
 bool Running::reap() {
@@ -185,10 +211,14 @@ bool Running::reap() {
 void Running::end_tree() {
   if (std::exchange(tree_ended_, true)) return;
   child_.kill_and_reap();
-  descendants_.kill_all();
+  if (descendants_) descendants_->kill_all();
+  if (!minder_) return;
+  minder_->stop();
+  if (!ended_) all_of_minder_ = minder_->leave().all;
 }
 
 void Running::pass_on(int signal) {
+  if (minder_) return minder_->pass_on(signal);
   // A command that left its group gets it all the same.
   if (::kill(-child_.pid(), signal) != 0) child_.signal(signal);
 }
@@ -199,11 +229,11 @@ bool Running::step() {
   while (const std::optional<int> signal = signals_.take()) {
     if (*signal != SIGCHLD) {
       pass_on(*signal);
-    } else if (reap()) {
+    } else if (descendants_ && reap()) {
       return true;
     }
   }
-  return false;
+  return minder_ && reap_minder();
 }
 
 // What is in the pipes when nobody is left to write. A reader who has stalled is waited for, until a
@@ -246,8 +276,8 @@ DirectResult Running::finish() {
   }
   end_tree();
 
-  rusage usage{};
-  ::getrusage(RUSAGE_CHILDREN, &usage);
+  rusage usage = all_of_minder_;
+  if (descendants_) ::getrusage(RUSAGE_CHILDREN, &usage);
   result_.usage.cpu_ms = milliseconds(usage.ru_utime) + milliseconds(usage.ru_stime);
   result_.usage.max_rss_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
   deliver_rest();

@@ -10,6 +10,7 @@
 #include "pyplaypen/result.h"
 #include "runtime/jail/launch.h"
 #include "supervisor/direct_policy.h"
+#include "supervisor/minded.h"
 #include "supervisor/output.h"
 
 namespace pyplaypen::supervisor {
@@ -24,6 +25,7 @@ struct DirectRun {
   Limits limits;                           // checked by the caller
   std::optional<jail::Identity> identity;  // from child_identity()
   WriteSet writes = WriteSet::kUnconfined;  // confined: to the current directory, TMPDIR and /dev/null
+  NamespaceRequest namespaces;              // asking for none: everything stays as it is
   StdinSource stdin_source = StdinSource::kEmpty;
   OutputMode output = OutputMode::kKept;
   Streams streams = Streams::kApart;
@@ -43,13 +45,15 @@ struct DirectResult {
   bool mid_line = false;        // stderr (stdout, where merged) stopped within a line
   int delivery_error = 0;       // errno of a stream that could not be passed on; 0: none
   Usage usage;                  // of the whole tree, as far as it was waited for
+  Namespaces namespaces;        // in force
+  std::vector<std::string> notes;  // a sentence for each thing that was asked for and gone without
 };
 
 // Ends with the command itself, not with the last holder of its output: its tree is then killed and
 // reaped, and its TMPDIR removed. SIGINT, SIGTERM, SIGHUP and SIGQUIT that arrive meanwhile go to the
-// command's process group. Makes the calling process a subreaper and, from Landlock ABI 6, confines
+// command's process group. Without namespaces, makes the calling process a subreaper and, from Landlock ABI 6, confines
 // its signals to its descendants, both for good: for a process that does nothing else, and has one
-// thread. Throws sys::Error or std::runtime_error when the command could not be tried.
+// thread. Throws Refused, sys::Error or std::runtime_error when the command could not be tried.
 DirectResult direct_run(const DirectRun& run);
 
 }  // namespace pyplaypen::supervisor

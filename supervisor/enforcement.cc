@@ -29,7 +29,9 @@ std::string process_count_of_commands(const SandboxOptions& options, const Host&
 std::string filesystem_writes(const SandboxOptions& options, const Host& host) {
   const int abi = host.features.landlock_abi;
   if (abi <= 0) return "unsupported";
-  if (options.confine_writes == WriteConfinement::kNone) return "available";
+  const bool confined = options.confine_writes != WriteConfinement::kNone ||
+                        (options.landlock && options.landlock->write_paths);
+  if (!confined) return "available";
   return abi >= kAbiWithTruncate ? "hard_content" : "hard_content_except_truncate";
 }
 
@@ -50,7 +52,7 @@ bool drops_root(const SandboxOptions& options, const Host& host) {
   return host.first_uid && options.child_uid != 0;
 }
 
-Enforcement enforcement_for(const SandboxOptions& options, const Host& host) {
+Enforcement enforcement_for(const SandboxOptions& options, const Host& host, Namespaces inside) {
   Enforcement map;
   for (const std::string_view name : limit_names()) map[std::string(name)] = "hard";
   map["cpu_seconds"] = "hard_per_process";
@@ -64,6 +66,8 @@ Enforcement enforcement_for(const SandboxOptions& options, const Host& host) {
   map["signals"] = host.features.landlock_abi >= kAbiWithScopes ? "hard"
                    : drops_root(options, host)                  ? "hard_per_user"
                                                                 : "unsupported";
+  map["namespaces"] = to_string(inside);
+  map["network"] = inside.contains(Namespace::kNet) ? "none" : "host";
   map["user"] = drops_root(options, host) ? "dropped" : "unchanged";
   return map;
 }

@@ -25,7 +25,8 @@ Host look_at_host(uint32_t wanted_uid);
 // Calls of `options` run as a user of their own.
 bool drops_root(const SandboxOptions& options, const Host& host);
 
-Enforcement enforcement_for(const SandboxOptions& options, const Host& host);
+// `inside`: the namespaces of the calls' own, beside one that only counts processes.
+Enforcement enforcement_for(const SandboxOptions& options, const Host& host, Namespaces inside = {});
 
 // A sentence for each limit that cannot be enforced, with the way out; empty: all can.
 std::string unenforceable(const Enforcement& enforcement);

@@ -9,11 +9,13 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "runtime/jail/landlock.h"
 #include "runtime/wire/json_text.h"
 #include "supervisor/audit.h"
 #include "supervisor/call.h"
 #include "supervisor/direct_policy.h"
 #include "supervisor/enforcement.h"
+#include "supervisor/minded.h"
 #include "supervisor/pool.h"
 #include "supervisor/zygote_process.h"
 
@@ -141,7 +143,9 @@ struct Sandbox::Impl {
     check_options(options);
     const supervisor::Host host = supervisor::look_at_host(options.child_uid);
     supervisor::refuse_missing(options, host);
-    enforcement = supervisor::enforcement_for(options, host);
+    const supervisor::NamespacePlan inside = try_namespaces();
+    enforcement = supervisor::enforcement_for(options, host, inside.namespaces);
+    for (const std::string& note : inside.notes) warn(note);
     if (const std::string gap = supervisor::unenforceable(enforcement); !gap.empty()) {
       if (options.on_unenforceable == OnUnenforceable::kRefuse) throw Refused(gap);
       warn(gap);
@@ -169,6 +173,8 @@ struct Sandbox::Impl {
     setup.globals_provider = options.globals_provider;
     setup.type_projector = options.type_projector;
     setup.confine_writes = options.confine_writes == WriteConfinement::kLandlock;
+    set_namespaces(setup, inside);
+    if (options.landlock) set_landlock(setup, *options.landlock);
     pool.emplace(std::move(pool_options), std::move(setup));
     if (options.audit)
       audit = [this](const Result& result, const Limits& limits) {
@@ -204,7 +210,9 @@ struct Sandbox::Impl {
     check_limits(limits, LimitUse::kCommand);
     if (argv.empty()) throw Refused("argv is empty: name a program");
     if (given.environment) check_environment(*given.environment);
-    if (!given.write_paths.empty() && options.confine_writes == WriteConfinement::kNone)
+    const bool confined = options.confine_writes != WriteConfinement::kNone ||
+                          (options.landlock && options.landlock->write_paths);
+    if (!given.write_paths.empty() && !confined)
       throw Refused("write_paths needs a Sandbox with confine_writes: without it nothing is confined");
     wire::Launch launch;
     launch.argv = argv;
@@ -212,7 +220,7 @@ struct Sandbox::Impl {
     launch.write_paths = given.write_paths;
     launch.write_paths.push_back(std::filesystem::absolute(given.cwd.empty() ? "." : given.cwd).string());
     launch.merge_output = given.stderr_to == StderrTo::kStdout;
-    if (policy::features().can_drop_uid && options.command_uid != 0) {
+    if (policy::features().can_drop_uid && options.command_uid != 0 && !root_inside) {
       if (const auto warning = supervisor::unwritable_directory_warning(
               {options.command_uid, options.command_gid}, given.cwd.empty() ? "." : given.cwd))
         warn(*warning);
@@ -225,6 +233,43 @@ struct Sandbox::Impl {
     ProcessResult result = process_result(call, limits);
     if (options.audit) options.audit(supervisor::audit_record(argv, result, limits, enforcement));
     return result;
+  }
+
+  // One process in all of them tells what is to be had; the slots' keepers then insist on it.
+  supervisor::NamespacePlan try_namespaces() const {
+    const supervisor::NamespaceRequest request = supervisor::request_of(options);
+    if (request.all().empty()) return {};
+    jail::MinderPlan nothing;
+    nothing.callable = [] { return 0; };
+    return supervisor::start_minded(request, std::move(nothing), std::nullopt,
+                                    supervisor::CountTasks::kOfTheCallOnly, landlock_abi())
+        .plan;
+  }
+
+  void set_namespaces(wire::Setup& setup, const supervisor::NamespacePlan& inside) {
+    root_inside = inside.namespaces.contains(Namespace::kUser) && inside.map_to == MapTo::kRoot;
+    setup.unshare.namespaces = inside.namespaces.bits();
+    setup.unshare.map_root = root_inside;
+    setup.unshare.hostname = inside.hostname;
+    setup.unshare.mount_proc = inside.proc != ProcMount::kNever;
+    if (options.command_uid == 0 || root_inside) return;
+    setup.unshare.command_uid = options.command_uid;
+    setup.unshare.command_gid = options.command_gid;
+  }
+
+  static void set_landlock(wire::Setup& setup, const LandlockRuleset& ruleset) {
+    try {
+      (void)jail::build_ruleset(ruleset, landlock_abi());  // says what this kernel lacks
+    } catch (const std::runtime_error& error) {
+      throw Refused(error.what());
+    }
+    const auto absolute = [](std::optional<std::vector<std::string>> paths) {
+      if (paths)
+        for (std::string& path : *paths) path = std::filesystem::absolute(path).string();
+      return paths;
+    };
+    setup.landlock = {absolute(ruleset.read_paths), absolute(ruleset.write_paths),
+                      absolute(ruleset.execute_paths), ruleset.bind_tcp_ports, ruleset.connect_tcp_ports};
   }
 
   // A call that does nothing: reaches the provider, and all of our own machinery.
@@ -249,6 +294,7 @@ struct Sandbox::Impl {
   SandboxOptions options;
   Enforcement enforcement;
   Environment environment;  // of calls that bring none
+  bool root_inside = false;  // in the calls' user namespace they are root
   std::optional<supervisor::Pool> pool;
   supervisor::AuditSink audit;
 };
@@ -297,7 +343,12 @@ Result execute(std::string_view code, const Context& context, const Limits& limi
 }
 
 Enforcement probe_enforcement(const SandboxOptions& options) {
-  return supervisor::enforcement_for(options, supervisor::look_at_host(options.child_uid));
+  const auto request = supervisor::request_of(options);
+  const Namespaces inside =
+      request.all().empty()
+          ? Namespaces()
+          : supervisor::plan_namespaces(request, namespaces_supported(), jail::can_create_without_user()).namespaces;
+  return supervisor::enforcement_for(options, supervisor::look_at_host(options.child_uid), inside);
 }
 
 std::string_view version() { return PYPLAYPEN_VERSION; }

@@ -290,6 +290,10 @@ class Protocol(unittest.TestCase):
     def test_fields(self):
         fields = codec_fields()
         self.assertEqual(fields.pop("Limits"), list(header_limits()))
+        text = section(read("docs/protocol.md"), "Setup, type 1")
+        for part in ("Unshare", "Landlock"):  # of Setup, told of in its rows
+            for name in fields.pop(part):
+                self.assertIn(f"`{name}`", text)
         self.assertEqual({name: names for name, (_, names) in self.messages().items()}, fields)
 
     def test_report_statuses(self):

@@ -46,3 +46,26 @@ foreach(kernel IN ITEMS without_landlock without_close_range without_pidfd)
   set_tests_properties(run_test.${kernel} run_test.ordinary_user.${kernel}
                        PROPERTIES LABELS "integration;fault" TIMEOUT 300 RESOURCE_LOCK commands)
 endforeach()
+
+# Isolation by itself, on kernels and in containers that lack something, too.
+pyplaypen_test(isolate_test
+  LABELS integration
+  SOURCES integration/isolate_test.cc
+  LIBRARIES pyplaypen_supervisor pyplaypen_jail pyplaypen_sys)
+foreach(kernel IN ITEMS without_landlock without_close_range without_pidfd)
+  add_test(NAME isolate_test.${kernel}
+           COMMAND deny_syscalls ${${kernel}} -- $<TARGET_FILE:isolate_test>)
+  set_tests_properties(isolate_test.${kernel} PROPERTIES LABELS "integration;fault" TIMEOUT 300)
+endforeach()
+add_executable(deny_namespaces fault/deny_namespaces.cc)
+set_target_properties(deny_namespaces PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+target_link_libraries(deny_namespaces PRIVATE project_settings pyplaypen_jail)
+set(namespaces_test ${PYPLAYPEN_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/integration/namespaces_test.py --build ${CMAKE_BINARY_DIR})
+add_test(NAME namespaces_test COMMAND ${namespaces_test})
+add_test(NAME namespaces_test.ordinary_user COMMAND ${namespaces_test} --ordinary-user)
+set_tests_properties(namespaces_test namespaces_test.ordinary_user PROPERTIES LABELS "integration" TIMEOUT 300)
+pyplaypen_test(sandbox_namespaces_test
+  LABELS integration
+  SOURCES integration/sandbox_namespaces_test.cc
+  LIBRARIES pyplaypen_supervisor pyplaypen_jail pyplaypen_sys)
+add_dependencies(sandbox_namespaces_test pyplaypen_zygote)

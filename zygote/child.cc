@@ -15,6 +15,7 @@
 
 #include "pyplaypen/privilege.h"
 #include "runtime/jail/landlock.h"
+#include "runtime/jail/launch.h"
 #include "runtime/policy/stage.h"
 #include "runtime/python/call_state.h"
 #include "runtime/python/run.h"
@@ -55,12 +56,14 @@ int set_stdio(const ChildPlan& plan) noexcept {
 int enter_directory(const ChildPlan& plan) noexcept { return ::fchdir(plan.work) != 0 ? errno : 0; }
 
 int drop_identity(const ChildPlan& plan) noexcept {
-  if (plan.drop_to) {
-    const int error = drop_root_privileges(plan.drop_to->uid, plan.drop_to->gid);
-    if (error != 0) return error;
-  } else if (sys::raw::capset_none() != 0) {  // those of a user namespace of our own
-    return errno;
+  int error = 0;
+  if (plan.drop_to && plan.in_user_namespace) {
+    error = jail::take_identity_inside({plan.drop_to->uid, plan.drop_to->gid});
+  } else if (plan.drop_to) {
+    error = drop_root_privileges(plan.drop_to->uid, plan.drop_to->gid);
   }
+  if (error != 0) return error;
+  if (sys::raw::capset_none() != 0) return errno;  // those of a user namespace of our own
   // The change of identity made /proc/self root's; code that runs as an ordinary user expects to
   // read its own. What could read us by this is in our own Landlock domain, or us.
   return ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0 ? errno : 0;

@@ -22,6 +22,7 @@ struct ChildPlan {
   int work = -1;         // the workspace
   int ruleset = -1;      // Landlock; -1: none
   std::optional<Owner> drop_to;  // absent: stay who we are
+  bool in_user_namespace = false;  // where `drop_to` is who it is
   bool count_keeper = false;     // RLIMIT_NPROC counts the keeper, too
   uint64_t mapped_bytes = 0;     // of the warm interpreter
   Interpreter* interpreter = nullptr;

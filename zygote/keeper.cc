@@ -10,10 +10,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <vector>
 
 #include "runtime/jail/landlock.h"
 #include "runtime/jail/launch.h"
+#include "runtime/jail/mounts.h"
 #include "runtime/policy/features.h"
 #include "runtime/python/call_state.h"
 #include "runtime/sys/channel.h"
@@ -33,8 +35,13 @@ uint64_t microseconds(const timeval& time) {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000 + static_cast<uint64_t>(time.tv_usec);
 }
 
-std::optional<Owner> owner_of(const wire::OpenKeeper& slot) {
+bool in_user_namespace(const KeeperPlan& plan) { return plan.namespaces.contains(Namespace::kUser); }
+
+// As this process sees it.
+std::optional<Owner> owner_of(const KeeperPlan& plan) {
+  const wire::OpenKeeper& slot = plan.slot;
   if (!slot.uid) return std::nullopt;
+  if (in_user_namespace(plan) && plan.setup.unshare.map_root) return Owner{0, 0};
   return Owner{*slot.uid, slot.gid.value_or(*slot.uid)};
 }
 
@@ -42,11 +49,12 @@ class Keeper {
  public:
   explicit Keeper(const KeeperPlan& plan)
       : plan_(plan),
-        place_(plan_.setup.base_directory, std::to_string(plan_.slot.slot), owner_of(plan_.slot)) {
+        place_(plan_.setup.base_directory, std::to_string(plan_.slot.slot), owner_of(plan_)) {
     null_device_.reset(sys::check(::open("/dev/null", O_RDWR | O_CLOEXEC), "open", "/dev/null"));
     become_reaper();
-    own_children_.reset(::open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC));  // may be missing
     enter_own_domain();
+    // As pid 1, kill(-1) reaches what is in our namespace.
+    if (plan_.namespaces.contains(Namespace::kPid)) reach_ = sys::KillAll::kReachesDescendantsOnly;
     child_ruleset_ = child_ruleset({});
     private_environment_ = {{"HOME", place_.home()},
                             {"TMPDIR", place_.tmp()},
@@ -67,13 +75,13 @@ class Keeper {
   void run() {
     wire::KeeperReady ready;
     ready.scoped = reach_ == sys::KillAll::kReachesDescendantsOnly;
-    ready.user_namespace = plan_.user_namespace;
+    ready.user_namespace = in_user_namespace(plan_);
     ready.workspace = place_.work();
     send(wire::framed(ready));
     while (wait_for_event()) {
     }
     sys::end_tree(leader_, reach_);
-    if (plan_.slot.uid) remove_ipc_objects(*plan_.slot.uid);
+    remove_leftovers();
     place_.remove();
   }
 
@@ -95,7 +103,7 @@ class Keeper {
   // With a signal scope, kill(-1) reaches the calls, which inherit the domain, and nothing else.
   void enter_own_domain() {
     const sys::UniqueFd ruleset =
-        jail::build_signal_scope(policy::features().landlock_abi, plan_.setup.confine_writes);
+        jail::build_signal_scope(policy::features().landlock_abi, handles_files());
     if (!ruleset) return;
     sys::check(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl", "PR_SET_NO_NEW_PRIVS");
     if (const int error = jail::restrict_self(ruleset.get()); error != 0)
@@ -103,15 +111,35 @@ class Keeper {
     reach_ = sys::KillAll::kReachesDescendantsOnly;
   }
 
+  bool handles_files() const {
+    const wire::Landlock& asked = plan_.setup.landlock;
+    return plan_.setup.confine_writes || asked.read_paths || asked.write_paths || asked.execute_paths;
+  }
+
+  // What a call may leave where processes cannot: our namespace's objects, or our user's.
+  void remove_leftovers() {
+    if (plan_.own_shm) remove_all_shared_files();
+    if (plan_.namespaces.contains(Namespace::kIpc)) remove_all_ipc_objects(plan_.message_queues.get());
+    if (const auto owner = owner_of(plan_)) remove_ipc_objects(owner->uid);
+  }
+
   // A second domain, inside ours, for each call: it cannot signal or trace its keeper either.
   sys::UniqueFd child_ruleset(const std::vector<std::string>& more_write_paths) const {
     LandlockRuleset child;
-    if (plan_.setup.confine_writes) {
-      child.write_paths = {place_.path(), "/dev/null"};
+    const wire::Landlock& asked = plan_.setup.landlock;
+    child.read_paths = asked.read_paths;
+    child.write_paths = asked.write_paths;
+    child.execute_paths = asked.execute_paths;
+    child.bind_tcp_ports = asked.bind_tcp_ports;
+    child.connect_tcp_ports = asked.connect_tcp_ports;
+    if (child.read_paths) child.read_paths->push_back(place_.path());
+    if (plan_.setup.confine_writes && !child.write_paths) child.write_paths.emplace();
+    if (child.write_paths) {
+      child.write_paths->insert(child.write_paths->end(), {place_.path(), "/dev/null"});
       child.write_paths->insert(child.write_paths->end(), more_write_paths.begin(), more_write_paths.end());
     }
-    child.scope_signals = reach_ == sys::KillAll::kReachesDescendantsOnly;
-    child.scope_abstract_sockets = child.scope_signals;
+    child.scope_signals = child.scope_abstract_sockets = true;
+    child.missing = LandlockMissing::kLeaveOut;  // of the scopes; the supervisor has refused the rest
     return jail::build_ruleset(child, policy::features().landlock_abi);
   }
 
@@ -180,8 +208,9 @@ class Keeper {
       child.stderr_pipe = err_write.get();
       child.work = place_.work_fd();
       child.ruleset = child_ruleset_.get();
-      child.drop_to = owner_of(plan_.slot);
-      child.count_keeper = plan_.user_namespace;
+      child.drop_to = owner_of(plan_);
+      child.in_user_namespace = in_user_namespace(plan_);
+      child.count_keeper = child.in_user_namespace && !plan_.slot.uid;
       child.mapped_bytes = mapped_bytes_;
       child.interpreter = plan_.interpreter;
       child.warm_up = spawn.warm_up;
@@ -220,16 +249,25 @@ class Keeper {
       for (const auto& [name, value] : environment) entries.push_back(name + "=" + value);
       const jail::Program program(message.argv, std::move(entries));
       sys::UniqueFd own_ruleset;
-      if (plan_.setup.confine_writes) own_ruleset = child_ruleset(message.write_paths);
+      if (plan_.setup.confine_writes || plan_.setup.landlock.write_paths) own_ruleset = child_ruleset(message.write_paths);
 
       jail::Plan plan;
       plan.stdio[0] = input.get();
       plan.stdio[1] = out_write.get();
       plan.stdio[2] = message.merge_output ? out_write.get() : err_write.get();
       plan.directory = directory.get();
+      std::optional<jail::Identity> identity;
       if (message.uid && message.gid) {
-        plan.identity = jail::Identity{*message.uid, *message.gid};
+        identity = jail::Identity{*message.uid, *message.gid};
         place_.hand_over({*message.uid, *message.gid});
+      }
+      if (in_user_namespace(plan_)) {
+        const auto owner = owner_of(plan_);
+        if (!identity && owner) identity = jail::Identity{owner->uid, owner->gid};
+        plan.identity_inside = identity;
+        plan.capabilities = jail::Capabilities::kNone;  // our namespaces outlive the call
+      } else {
+        plan.identity = identity;
       }
       plan.ruleset = own_ruleset ? own_ruleset.get() : child_ruleset_.get();
       plan.limits = command_limits(message.limits);
@@ -258,8 +296,8 @@ class Keeper {
     ResourceLimits resource;
     resource.cpu_seconds = static_cast<uint64_t>(limits.cpu_seconds);
     resource.memory_bytes = limits.memory_bytes;
-    if (plan_.slot.uid || plan_.user_namespace)
-      resource.process_count = add_to_limit(limits.process_count, plan_.user_namespace ? 1 : 0);
+    if (plan_.slot.uid || in_user_namespace(plan_))
+      resource.process_count = add_to_limit(limits.process_count, plan_.slot.uid ? 0 : 1);
     resource.open_files = limits.open_files;
     resource.file_bytes = add_to_limit(limits.file_bytes, 1);
     return resource;
@@ -268,13 +306,14 @@ class Keeper {
   void announce(pid_t pid, const sys::UniqueFd& channel, const sys::UniqueFd& out,
                 const sys::UniqueFd& err) {
     wire::Spawned spawned;
-    spawned.pid = pid;
     const sys::UniqueFd work = place_.open_work();
     const sys::UniqueFd pidfd(sys::raw::pidfd_open(pid, 0));
-    const std::string task = "/proc/" + std::to_string(pid) + "/task";
-    const sys::UniqueFd tasks(::open(task.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    const std::string file = task + "/" + std::to_string(pid) + "/children";
-    const sys::UniqueFd children(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!own_children_) own_children_.reset(open_proc("thread-self/children"));  // may be missing
+    spawned.pid = pid;
+    if (plan_.namespaces.contains(Namespace::kPid)) spawned.pid = only_child(own_children_.get());
+    const std::string task = std::to_string(spawned.pid) + "/task";
+    const sys::UniqueFd tasks(open_proc(task, O_DIRECTORY));
+    const sys::UniqueFd children(open_proc(task + "/" + std::to_string(spawned.pid) + "/children"));
     std::vector<int> fds = {out.get(), err.get(), work.get()};
     if (channel) fds.insert(fds.begin(), channel.get());
     leader_has_pidfd_ = static_cast<bool>(pidfd);
@@ -286,11 +325,25 @@ class Keeper {
     if (!sys::send_all(plan_.channel.get(), wire::framed(spawned), fds)) leader_ready_ = false;
   }
 
+  // Of the supervisor's /proc: one of our own shows other PIDs.
+  int open_proc(const std::string& path, int flags = 0) const {
+    return ::openat(plan_.proc.get(), path.c_str(), O_RDONLY | O_CLOEXEC | flags);
+  }
+
+  // The PID of our only child as the supervisor sees it; where that cannot be told, ours, for which
+  // there is no such folder: then nobody looks at its files.
+  static pid_t only_child(int children) {
+    char text[32] = {};
+    const ssize_t got = children < 0 ? -1 : ::pread(children, text, sizeof text - 1, 0);
+    const long pid = got > 0 ? std::strtol(text, nullptr, 10) : 0;
+    return pid > 0 ? static_cast<pid_t>(pid) : ::getpid();
+  }
+
   void reap() {
     const sys::TreeEnd end = sys::end_tree(leader_, reach_);
     leader_ = 0;
     leader_ready_ = false;
-    if (plan_.slot.uid) remove_ipc_objects(*plan_.slot.uid);
+    remove_leftovers();
     wire::Reaped reaped;
     reaped.wait_status = end.leader_status;
     reaped.cpu_microseconds =
@@ -323,8 +376,14 @@ class Keeper {
 
 }  // namespace
 
-void keep(const KeeperPlan& plan) {
+void keep(KeeperPlan& plan, Entrance& entrance) {
   try {
+    plan.proc.reset(::open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC));  // without it, the slow end serves
+    plan.namespaces = entrance.enter(plan.interpreter != nullptr);
+    // Shared, it would hold what calls of our own user leave there.
+    if (plan.namespaces.contains(Namespace::kMount)) plan.own_shm = jail::mount_own_shm() == 0;
+    // Without a mount namespace it cannot be had, and queues stay until the slot ends.
+    if (plan.namespaces.contains(Namespace::kIpc)) plan.message_queues.reset(jail::open_message_queues());
     Keeper(plan).run();
   } catch (const std::exception& error) {
     wire::KeeperReady failed;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,18 +19,25 @@
 namespace pyplaypen::zygote {
 namespace {
 
-void remove_files(const char* path, uid_t owner) {
-  const sys::UniqueFd directory(::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory) return;
+void remove_files(int directory, std::optional<uid_t> owner) {
   std::vector<std::string> names;
-  sys::DirectoryReader reader(directory.get());
+  sys::DirectoryReader reader(directory);
   while (const auto entry = reader.next()) {
     struct stat info{};
     const std::string name(entry->name);
-    if (::fstatat(directory.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && info.st_uid == owner)
+    if (::fstatat(directory, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && (!owner || info.st_uid == *owner))
       names.push_back(name);
   }
-  for (const std::string& name : names) sys::remove_tree(directory.get(), name);
+  for (const std::string& name : names) sys::remove_tree(directory, name);
+}
+
+void remove_files(const char* path, std::optional<uid_t> owner) {
+  const sys::UniqueFd directory(::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory) remove_files(directory.get(), owner);
+}
+
+bool is_of(const ipc_perm& object, std::optional<uid_t> owner) {
+  return !owner || object.uid == *owner || object.cuid == *owner;
 }
 
 // man 2 semctl leaves its definition to the caller.
@@ -40,18 +48,18 @@ union SemaphoreArgument {
 };
 
 // The *_INFO calls return the highest index in use, the *_STAT calls the identifier behind an index.
-void remove_shared_memory(uid_t owner) {
+void remove_shared_memory(std::optional<uid_t> owner) {
   shm_info info{};
   const int highest = ::shmctl(0, SHM_INFO, reinterpret_cast<shmid_ds*>(&info));
   for (int i = 0; i <= highest && info.used_ids > 0; ++i) {
     shmid_ds object{};
     const int id = ::shmctl(i, SHM_STAT, &object);
-    if (id >= 0 && (object.shm_perm.uid == owner || object.shm_perm.cuid == owner))
+    if (id >= 0 && is_of(object.shm_perm, owner))
       ::shmctl(id, IPC_RMID, nullptr);
   }
 }
 
-void remove_semaphores(uid_t owner) {
+void remove_semaphores(std::optional<uid_t> owner) {
   seminfo info{};
   SemaphoreArgument argument{};
   argument.info = &info;
@@ -60,18 +68,18 @@ void remove_semaphores(uid_t owner) {
     semid_ds object{};
     argument.buffer = &object;
     const int id = ::semctl(i, 0, SEM_STAT, argument);
-    if (id >= 0 && (object.sem_perm.uid == owner || object.sem_perm.cuid == owner))
+    if (id >= 0 && is_of(object.sem_perm, owner))
       ::semctl(id, 0, IPC_RMID);
   }
 }
 
-void remove_queues(uid_t owner) {
+void remove_queues(std::optional<uid_t> owner) {
   msginfo info{};
   const int highest = ::msgctl(0, MSG_INFO, reinterpret_cast<msqid_ds*>(&info));
   for (int i = 0; i <= highest && info.msgpool > 0; ++i) {
     msqid_ds object{};
     const int id = ::msgctl(i, MSG_STAT, &object);
-    if (id >= 0 && (object.msg_perm.uid == owner || object.msg_perm.cuid == owner))
+    if (id >= 0 && is_of(object.msg_perm, owner))
       ::msgctl(id, IPC_RMID, nullptr);
   }
 }
@@ -84,6 +92,16 @@ void remove_ipc_objects(uid_t owner) {
   remove_shared_memory(owner);
   remove_semaphores(owner);
   remove_queues(owner);
+}
+
+void remove_all_shared_files() { remove_files("/dev/shm", std::nullopt); }
+
+void remove_all_ipc_objects(int message_queues) {
+  const sys::UniqueFd directory(::openat(message_queues, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory) remove_files(directory.get(), std::nullopt);  // reading moved the one that was given
+  remove_shared_memory(std::nullopt);
+  remove_semaphores(std::nullopt);
+  remove_queues(std::nullopt);
 }
 
 }  // namespace pyplaypen::zygote

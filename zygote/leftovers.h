@@ -10,4 +10,11 @@ namespace pyplaypen::zygote {
 // none. What cannot be removed stays (nothing is told: the next call would meet it as a foreign one).
 void remove_ipc_objects(uid_t owner);
 
+// Empties /dev/shm: for a process that has one of its own.
+void remove_all_shared_files();
+
+// Removes everybody's System V objects, and message queues: their directory, or -1. For a process in an
+// IPC namespace of its own.
+void remove_all_ipc_objects(int message_queues);
+
 }  // namespace pyplaypen::zygote

@@ -3,7 +3,6 @@
 #include <Python.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -17,7 +16,6 @@
 #include <tuple>
 #include <vector>
 
-#include "runtime/policy/features.h"
 #include "runtime/sys/channel.h"
 #include "runtime/sys/error.h"
 #include "runtime/sys/proc.h"
@@ -25,6 +23,7 @@
 #include "runtime/sys/remove_tree.h"
 #include "runtime/sys/tree.h"
 #include "runtime/wire/codec.h"
+#include "zygote/entrance.h"
 #include "zygote/interpreter.h"
 #include "zygote/keeper.h"
 
@@ -34,11 +33,6 @@ namespace {
 // How long keepers get to end their calls and remove their directories after the host has gone.
 // Only a call in an uninterruptible sleep needs more than a few ms.
 constexpr int kFarewellMilliseconds = 10'000;
-
-bool write_file(const std::string& path, const std::string& text) {
-  const sys::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  return fd && ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-}
 
 class Server {
  public:
@@ -105,22 +99,16 @@ class Server {
   }
 
   void open_keeper(const wire::OpenKeeper& slot, sys::UniqueFd channel, sys::UniqueFd claim) {
-    const bool want_namespace = !slot.uid && policy::features().user_namespace;
-    auto [unshared_read, unshared_write] = sys::pipe_pair();
-    auto [mapped_read, mapped_write] = sys::pipe_pair();
+    Entrance entrance(setup_, slot);
     if (warm_) PyOS_BeforeFork();
     const pid_t pid = ::fork();
     const int error = errno;
     if (pid == 0) {
       if (warm_) PyOS_AfterFork_Child();
-      unshared_read.reset();
-      mapped_write.reset();
-      KeeperPlan plan{setup_, slot, std::move(channel), std::move(claim), std::move(keepers_watch_us_),
-                      warm_ ? &interpreter_ : nullptr, false};
-      if (want_namespace)
-        plan.user_namespace = unshare_user(std::move(unshared_write), std::move(mapped_read));
       become_keeper();
-      keep(plan);
+      KeeperPlan plan{setup_, slot, std::move(channel), std::move(claim), std::move(keepers_watch_us_),
+                      warm_ ? &interpreter_ : nullptr, {}, {}, {}, {}};
+      keep(plan, entrance);
     }
     if (warm_) PyOS_AfterFork_Parent();
     if (pid < 0) {
@@ -129,34 +117,7 @@ class Server {
       (void)sys::send_all(channel.get(), wire::framed(failed));  // its end tells as much
       return;
     }
-    keepers_.insert(pid);
-    unshared_write.reset();
-    mapped_read.reset();
-    if (want_namespace) map_user(pid, unshared_read.get(), mapped_write.get());
-  }
-
-  // Runs in: keeper. The zygote writes the maps (some kernels refuse a process its own).
-  static bool unshare_user(sys::UniqueFd unshared, sys::UniqueFd mapped) {
-    if (::unshare(CLONE_NEWUSER) != 0) return false;
-    char byte = 1;
-    if (::write(unshared.get(), &byte, 1) != 1) return false;
-    unshared.reset();
-    return ::read(mapped.get(), &byte, 1) == 1 && byte == 1;
-  }
-
-  // Runs in: zygote. Our own UID and GID, as themselves: files look as they did, and nothing is root.
-  static void map_user(pid_t pid, int unshared, int mapped) {
-    char byte = 0;
-    if (sys::retry_eintr([&] { return ::read(unshared, &byte, 1); }) != 1) return;
-    const std::string process = "/proc/" + std::to_string(pid);
-    const std::string uid = std::to_string(::geteuid());
-    const std::string gid = std::to_string(::getegid());
-    byte = write_file(process + "/uid_map", uid + " " + uid + " 1\n") &&
-                   write_file(process + "/setgroups", "deny") &&
-                   write_file(process + "/gid_map", gid + " " + gid + " 1\n")
-               ? 1
-               : 0;
-    (void)!::write(mapped, &byte, 1);  // a keeper that is gone shows elsewhere
+    keepers_.insert(entrance.let_in(pid));
   }
 
   // Runs in: keeper. Nothing of the zygote's own stays open there.

@@ -13,8 +13,10 @@
 
 #include "cli/exit_codes.h"
 #include "cli/message.h"
+#include "cli/namespace_flags.h"
 #include "cli/options.h"
 #include "cli/stdin_program.h"
+#include "pyplaypen/error.h"
 #include "supervisor/direct_audit.h"
 #include "supervisor/direct_run.h"
 
@@ -34,6 +36,7 @@ struct Flags {
   bool stream = false;
   bool merge_output = false;
   uid_t child_uid = kDefaultChildUid;
+  NamespaceFlags namespaces;
 };
 
 struct Parsed {
@@ -59,6 +62,7 @@ Parsed parse(std::span<char* const> arguments) {
   app.add_flag("--merge-output", flags.merge_output, "send its stderr where its stdout goes");
   app.add_option("--child-uid", flags.child_uid,
                  "as root: the UID and GID it runs as (65534); 0 keeps root's");
+  add_namespace_flags(app, flags.namespaces);
   const auto count = static_cast<int>(separator - arguments.begin());
   try {
     app.parse(count, arguments.data());
@@ -85,6 +89,26 @@ std::vector<std::string> current_environment() {
   return entries;
 }
 
+bool is_rootless(const DirectRun& run) { return !run.identity && ::geteuid() != 0; }
+
+// A default is no reason for a user namespace: in one, files of other users show as nobody's.
+void count_processes_in_namespace(DirectRun& run, const GivenLimits& limits) {
+  if (!limits.given.contains("process_count") || !is_rootless(run) || !userns_available()) return;
+  if (run.namespaces.namespaces.contains(Namespace::kUser)) return;
+  run.namespaces.namespaces.insert(Namespace::kUser);
+  run.namespaces.map_to = MapTo::kSelf;
+}
+
+std::string_view process_count_of(const DirectRun& run, const GivenLimits& limits) {
+  Namespaces expected = run.namespaces.all();
+  if (is_rootless(run)) {
+    const bool must_know = limits.given.contains("process_count");
+    if (must_know && !userns_available()) expected = {};
+    if (!expected.empty()) expected.insert(Namespace::kUser);  // around the others
+  }
+  return supervisor::process_count_enforcement(run.identity, expected);
+}
+
 // A sentence about what was asked for and cannot be had here.
 std::optional<std::string> refusal(const DirectRun& run, const GivenLimits& limits) {
   if (run.writes == supervisor::WriteSet::kConfined && run.landlock_abi == 0)
@@ -94,19 +118,17 @@ std::optional<std::string> refusal(const DirectRun& run, const GivenLimits& limi
     return "'" + run.argv[0] +
            "' would read its program from stdin, which is empty here; pass --stdin, or give it a file "
            "or -c";
-  if (limits.given.contains("process_count") &&
-      supervisor::process_count_enforcement(run.identity) == "unsupported")
+  if (limits.given.contains("process_count") && process_count_of(run, limits) == "unsupported")
     return "process_count=" + limit_text(run.limits, "process_count") +
            " cannot be enforced here: run as root, so that the command gets a user whose processes can "
-           "be counted, or put a pids cap on the container (docker run --pids-limit=64)";
+           "be counted, or allow user namespaces, or put a pids cap on the container (docker run --pids-limit=64)";
   return std::nullopt;
 }
 
 void warn(const DirectRun& run, const GivenLimits& limits) {
   if (switched_on("PYPLAYPEN_QUIET")) return;
-  if (!limits.given.contains("process_count") &&
-      supervisor::process_count_enforcement(run.identity) == "unsupported")
-    say("process_count is not enforced here: not root, and no pids cap on the container "
+  if (!limits.given.contains("process_count") && process_count_of(run, limits) == "unsupported")
+    say("process_count is not enforced here: not root, no pids cap on the container, and not given "
         "(PYPLAYPEN_QUIET=1 silences this)");
   if (run.identity)
     if (const auto warning = supervisor::unwritable_directory_warning(*run.identity)) say(*warning);
@@ -160,7 +182,11 @@ int exit_code(const DirectResult& result) {
 }
 
 void tell(const DirectRun& run, const DirectResult& result) {
-  std::string lines = verdict(run, result);
+  std::string lines;
+  if (!switched_on("PYPLAYPEN_QUIET"))
+    for (const std::string& note : result.notes) lines.append(note).append("\n");
+  lines.append(verdict(run, result));
+  if (lines.ends_with('\n')) lines.pop_back();
   if (result.delivery_error != 0)
     lines.append(lines.empty() ? "" : "\n")
         .append("its output could not be written: ")
@@ -173,9 +199,7 @@ void tell(const DirectRun& run, const DirectResult& result) {
   say(lines);
 }
 
-}  // namespace
-
-int run_command(std::span<char* const> arguments) {
+int run_or_throw(std::span<char* const> arguments) {
   Parsed parsed = parse(arguments);
   if (parsed.exit) return *parsed.exit;
   Flags& flags = parsed.flags;
@@ -188,6 +212,8 @@ int run_command(std::span<char* const> arguments) {
   run.environment = current_environment();
   run.limits = limits.limits;
   run.identity = supervisor::child_identity(flags.child_uid);
+  run.namespaces = request_from(flags.namespaces);
+  count_processes_in_namespace(run, limits);
   if (flags.confine_writes) run.writes = supervisor::WriteSet::kConfined;
   if (flags.pass_stdin) run.stdin_source = supervisor::StdinSource::kInherited;
   if (flags.merge_output) run.streams = supervisor::Streams::kMerged;
@@ -213,6 +239,17 @@ int run_command(std::span<char* const> arguments) {
   }
   tell(run, result);
   return exit_code(result);
+}
+
+}  // namespace
+
+int run_command(std::span<char* const> arguments) {
+  try {
+    return run_or_throw(arguments);
+  } catch (const Refused& refused) {
+    say(refused.what());
+    return kExitUsage;
+  }
 }
 
 }  // namespace pyplaypen::cli

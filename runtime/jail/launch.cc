@@ -72,7 +72,14 @@ int change_directory(const Plan& plan) noexcept {
 }
 
 int drop_identity(const Plan& plan) noexcept {
-  return plan.identity ? drop_root_privileges(plan.identity->uid, plan.identity->gid) : 0;
+  int error = 0;
+  if (plan.identity_inside) {
+    error = take_identity_inside(*plan.identity_inside);
+  } else if (plan.identity) {
+    error = drop_root_privileges(plan.identity->uid, plan.identity->gid);
+  }
+  if (error == 0 && plan.capabilities == Capabilities::kNone && sys::raw::capset_none() != 0) error = errno;
+  return error;
 }
 
 int set_no_new_privs(const Plan&) noexcept {
@@ -117,10 +124,8 @@ int close_from_without_close_range(int first) noexcept {
   return error;
 }
 
-int close_descriptors(const Plan&) noexcept {
-  constexpr int kFirst = 3;
-  if (sys::raw::close_range(kFirst, ~0U, 0) == 0) return 0;
-  return errno == ENOSYS || errno == EPERM ? close_from_without_close_range(kFirst) : errno;
+int close_descriptors(const Plan& plan) noexcept {
+  return plan.descriptors == Others::kKept ? 0 : close_descriptors_from(3);
 }
 
 int reset_signals(const Plan&) noexcept {
@@ -141,14 +146,16 @@ int reset_signals(const Plan&) noexcept {
 
 int apply_limits(const Plan& plan) noexcept { return apply_resource_limits(plan.limits); }
 
-int execute_program(const Plan& plan) noexcept { return plan.program->execute(); }
+int execute_program(const Plan& plan) noexcept {
+  return plan.program != nullptr ? plan.program->execute() : 0;
+}
 
 constexpr Step kSteps[] = {
     {Stage::kSession, start_session},
     {Stage::kStdio, set_stdio},
     // While still root, so that a directory which only root may enter can be the current one.
     {Stage::kDirectory, change_directory},
-    // Stage::kNamespaces goes here: maps and mounts need the rights that the next step gives up.
+    // Stage::kNamespaces is not one of the child's: its parent, the minder, was made inside them.
     {Stage::kIdentity, drop_identity},
     {Stage::kNoNewPrivs, set_no_new_privs},
     // After no_new_privs, without which a process that is not root may not restrict itself.
@@ -226,7 +233,18 @@ SetupReport run_steps(const Plan& plan) noexcept {
     const int error = plan.fail_at == step.stage ? EIO : step.run(plan);
     if (error != 0) return {step.stage, error};
   }
-  return {Stage::kExec, EIO};  // not reached: the last step returns only with an errno
+  return {Stage::kExec, 0};  // there was no program
+}
+
+int take_identity_inside(const Identity& identity) noexcept {
+  if (sys::raw::setgroups(0, nullptr) != 0) return errno;
+  if (sys::raw::setresgid(identity.gid, identity.gid, identity.gid) != 0) return errno;
+  return sys::raw::setresuid(identity.uid, identity.uid, identity.uid) == 0 ? 0 : errno;
+}
+
+int close_descriptors_from(int first) noexcept {
+  if (sys::raw::close_range(static_cast<unsigned>(first), ~0U, 0) == 0) return 0;
+  return errno == ENOSYS || errno == EPERM ? close_from_without_close_range(first) : errno;
 }
 
 Launch launch(const Plan& plan, int exit_signal) {

@@ -48,15 +48,23 @@ struct Identity {
   gid_t gid;
 };
 
+enum class Capabilities { kKept, kNone };  // what `identity` leaves has none anyway
+enum class Others { kClosed, kKept };      // descriptors beyond stdio
+
 // What the child does, decided before the fork. Descriptors are borrowed; those given as stdio are 3
 // or higher, or stand in their place already.
 struct Plan {
   int stdio[3] = {-1, -1, -1};       // become 0, 1, 2; -1: left as inherited
   int directory = -1;                // becomes the current directory; -1: left
   std::optional<Identity> identity;  // given up to when root; absent: UID and GIDs are kept
+  // Inside a user namespace: the IDs as they are there. Given up to instead of `identity`, whose
+  // "when root" means the host's.
+  std::optional<Identity> identity_inside;
+  Capabilities capabilities = Capabilities::kKept;
   int ruleset = -1;                  // from build_ruleset; -1: none
+  Others descriptors = Others::kClosed;
   ResourceLimits limits;
-  const Program* program = nullptr;
+  const Program* program = nullptr;  // null: there is no last step, the child goes on by itself
   std::optional<policy::Stage> fail_at;  // tests: this stage fails with EIO
 };
 
@@ -76,9 +84,17 @@ struct Step {
 // The steps in the order of run_steps().
 std::span<const Step> steps();
 
-// Goes through the steps, the last of which is the execve: returns only when one of them fails. Runs
-// in: the child. A caller that forks by itself carries the report to its parent over a CLOEXEC pipe.
+// Goes through the steps, the last of which is the execve: returns only when one of them fails, or
+// when there is no program (error 0). Runs in: the child. A caller that forks by itself carries the
+// report to its parent over a CLOEXEC pipe.
 SetupReport run_steps(const Plan& plan) noexcept;
+
+// Becomes `identity`, in all three UIDs and GIDs and without other groups. For a process in a user
+// namespace that maps it, with the capabilities there; it keeps those. 0 or errno.
+int take_identity_inside(const Identity& identity) noexcept;
+
+// Closes every descriptor from `first` on, on kernels without close_range too. 0 or errno.
+int close_descriptors_from(int first) noexcept;
 
 struct Launch {
   sys::Child child;     // empty when a step failed: it is reaped already

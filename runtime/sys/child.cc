@@ -2,57 +2,27 @@
 
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-
-#include <cstdint>
 
 #include "runtime/sys/error.h"
 #include "runtime/sys/raw.h"
+#include "runtime/sys/signals.h"
 
 namespace pyplaypen::sys {
 namespace {
 
 constexpr size_t kStackSize = 65536;
 
-// Not on the caller's stack: a sanitizer marks the gaps between a function's variables.
-class Stack {
- public:
-  Stack()
-      : base_(::mmap(nullptr, kStackSize, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0)) {
-    if (base_ == MAP_FAILED) throw_errno("mmap", "stack of a child");
-  }
-  Stack(const Stack&) = delete;
-  Stack& operator=(const Stack&) = delete;
-  ~Stack() { ::munmap(base_, kStackSize); }
-  [[nodiscard]] void* top() const { return static_cast<char*>(base_) + kStackSize; }
-
- private:
-  void* base_;
-};
-
-// libc's function leaves out the signals that it uses itself (man 7 nptl); a handler of theirs would
-// run in the child on the parent's memory.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() {
-    constexpr uint64_t kAll = ~uint64_t{0};
-    ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &kAll, &before_, sizeof before_);
-  }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-  ~AllSignalsBlocked() {
-    const int saved = errno;
-    ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before_, nullptr, sizeof before_);
-    errno = saved;
-  }
-
- private:
-  uint64_t before_ = 0;
-};
-
 }  // namespace
+
+Stack::Stack(size_t size)
+    : size_(size),
+      base_(::mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0)) {
+  if (base_ == MAP_FAILED) throw_errno("mmap", "stack of a child");
+}
+
+Stack::~Stack() { ::munmap(base_, size_); }
 
 Child& Child::operator=(Child&& other) noexcept {
   if (this != &other) {
@@ -95,7 +65,7 @@ void Child::kill_and_reap() noexcept {
 }
 
 Child start_sharing_memory(int (*body)(void*), void* argument, int exit_signal) {
-  const Stack stack;
+  const Stack stack(kStackSize);
   const AllSignalsBlocked blocked;
   const int flags = CLONE_VM | CLONE_VFORK | exit_signal;
   int pidfd = -1;
@@ -104,6 +74,35 @@ Child start_sharing_memory(int (*body)(void*), void* argument, int exit_signal) 
     pid = ::clone(body, stack.top(), flags, argument);
   check(pid, "clone");
   return {pid, UniqueFd(pidfd)};
+}
+
+int SharingChild::try_start(int (*body)(void*), void* argument, int flags, size_t stack_size) {
+  stack_ = std::make_unique<Stack>(stack_size);
+  const AllSignalsBlocked blocked;
+  pid_ = ::clone(body, stack_->top(), CLONE_VM | flags, argument);
+  if (pid_ >= 0) return 0;
+  pid_ = 0;
+  return errno;
+}
+
+std::optional<ChildExit> SharingChild::wait() {
+  if (pid_ == 0) return std::nullopt;
+  ChildExit ended;
+  const pid_t got = retry_eintr([&] { return ::wait4(pid_, &ended.status, __WALL, &ended.usage); });
+  pid_ = 0;
+  stack_.reset();
+  return got < 0 ? std::nullopt : std::optional(ended);
+}
+
+void SharingChild::kill_and_reap() noexcept {
+  if (pid_ == 0) return;
+  ::kill(pid_, SIGKILL);
+  (void)wait();
+}
+
+void SharingChild::abandon() noexcept {
+  pid_ = 0;
+  (void)stack_.release();
 }
 
 }  // namespace pyplaypen::sys

@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include <cstddef>
+#include <memory>
 #include <optional>
 
 #include "runtime/sys/unique_fd.h"
@@ -63,5 +65,47 @@ class Child {
 // was given, and sets its own signal mask. What it returns is its exit status. An `exit_signal` of 0
 // keeps the child from the host's SIGCHLD and waitpid(-1). Throws Error when there is no child.
 Child start_sharing_memory(int (*body)(void*), void* argument, int exit_signal = SIGCHLD);
+
+// Memory for a child that shares ours: not the caller's own stack, on which a sanitizer marks the gaps
+// between a function's variables. Takes no memory before it is used.
+class Stack {
+ public:
+  explicit Stack(size_t size);
+  Stack(const Stack&) = delete;
+  Stack& operator=(const Stack&) = delete;
+  ~Stack();
+  [[nodiscard]] void* top() const { return static_cast<char*>(base_) + size_; }
+
+ private:
+  size_t size_;
+  void* base_;
+};
+
+// A child that shares this process's memory and runs beside it, in namespaces of its own if so
+// wanted. It has no thread-local storage of its own but that of the thread which started it: while
+// either of the two uses any (errno, malloc, most of libc), the other one must not. Its descriptors are
+// a copy, its signals all blocked. The host's SIGCHLD and waitpid(-1) never see it.
+class SharingChild {
+ public:
+  SharingChild() = default;
+  SharingChild(const SharingChild&) = delete;
+  SharingChild& operator=(const SharingChild&) = delete;
+  ~SharingChild() { kill_and_reap(); }
+
+  // `flags`: CLONE_NEW*. 0 or errno: then there is none. What `body` returns is its exit status.
+  int try_start(int (*body)(void*), void* argument, int flags, size_t stack_size = 65536);
+
+  // 0 once reaped.
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  // Blocks. Empty where there was none, or somebody else reaped it.
+  std::optional<ChildExit> wait();
+  void kill_and_reap() noexcept;
+  // Waits no more and leaves it its stack: for a process that is about to exit.
+  void abandon() noexcept;
+
+ private:
+  pid_t pid_ = 0;
+  std::unique_ptr<Stack> stack_;
+};
 
 }  // namespace pyplaypen::sys

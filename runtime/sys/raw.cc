@@ -11,6 +11,11 @@ namespace pyplaypen::sys::raw {
 #ifndef SYS_pidfd_send_signal
 #define SYS_pidfd_send_signal 424
 #endif
+#ifndef SYS_fsopen
+#define SYS_fsopen 430
+#define SYS_fsconfig 431
+#define SYS_fsmount 432
+#endif
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #endif
@@ -70,6 +75,18 @@ int landlock_add_rule(int ruleset_fd, int rule_type, const void* attr, uint32_t 
 
 int landlock_restrict_self(int ruleset_fd, uint32_t flags) {
   return static_cast<int>(::syscall(SYS_landlock_restrict_self, ruleset_fd, flags));
+}
+
+int fsopen(const char* file_system, unsigned flags) {
+  return static_cast<int>(::syscall(SYS_fsopen, file_system, flags));
+}
+
+int fsconfig(int fd, unsigned command, const char* key, const void* value, int aux) {
+  return static_cast<int>(::syscall(SYS_fsconfig, fd, command, key, value, aux));
+}
+
+int fsmount(int fd, unsigned flags, unsigned attributes) {
+  return static_cast<int>(::syscall(SYS_fsmount, fd, flags, attributes));
 }
 
 ssize_t getdents64(int fd, void* buffer, size_t size) {

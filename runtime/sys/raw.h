@@ -28,6 +28,11 @@ int landlock_create_ruleset(const void* attr, size_t size, uint32_t flags);
 int landlock_add_rule(int ruleset_fd, int rule_type, const void* attr, uint32_t flags);
 int landlock_restrict_self(int ruleset_fd, uint32_t flags);
 
+// man 2 fsopen (of util-linux's pages); Linux 5.2.
+int fsopen(const char* file_system, unsigned flags);
+int fsconfig(int fd, unsigned command, const char* key, const void* value, int aux);
+int fsmount(int fd, unsigned flags, unsigned attributes);
+
 // One read of a directory's entries (struct linux_dirent64, man 2 getdents).
 ssize_t getdents64(int fd, void* buffer, size_t size);
 

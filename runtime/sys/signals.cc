@@ -1,6 +1,8 @@
 #include "runtime/sys/signals.h"
 
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "runtime/sys/error.h"
 
@@ -13,6 +15,17 @@ bool ignored(int number) {
 }
 
 }  // namespace
+
+AllSignalsBlocked::AllSignalsBlocked() {
+  constexpr uint64_t kAll = ~uint64_t{0};
+  ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &kAll, &before_, sizeof before_);
+}
+
+AllSignalsBlocked::~AllSignalsBlocked() {
+  const int saved = errno;
+  ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before_, nullptr, sizeof before_);
+  errno = saved;
+}
 
 SignalFd::SignalFd(std::initializer_list<int> numbers) {
   sigset_t wanted;

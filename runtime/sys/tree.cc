@@ -80,6 +80,12 @@ TreeEnd end_tree(pid_t leader, KillAll reach) {
 }
 
 void reap_orphans(pid_t leader) {
+  // Not by looking them up first: /proc may show the PIDs of another namespace.
+  for (siginfo_t info{};; info = {}) {
+    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0 || info.si_pid == 0) return;
+    if (info.si_pid == leader) break;  // and perhaps others behind it
+    ::waitpid(info.si_pid, nullptr, WNOHANG | __WALL);
+  }
   for (const pid_t pid : children())
     if (pid != leader) ::waitpid(pid, nullptr, WNOHANG | __WALL);
 }

@@ -27,9 +27,10 @@ class Writer {
     field(static_cast<uint8_t>(value.has_value()));
     if (value) field(*value);
   }
-  void field(const std::vector<std::string>& list) {
+  template <typename Item>
+  void field(const std::vector<Item>& list) {
     field(static_cast<uint32_t>(list.size()));
-    for (const std::string& item : list) field(item);
+    for (const Item& item : list) field(item);
   }
   void field(const Environment& environment) {
     field(static_cast<uint32_t>(environment.size()));
@@ -76,7 +77,8 @@ class Reader {
     field(present);
     if (good_ && present) field(value.emplace());
   }
-  void field(std::vector<std::string>& list) {
+  template <typename Item>
+  void field(std::vector<Item>& list) {
     uint32_t count = 0;
     field(count);
     for (uint32_t i = 0; good_ && i < count; ++i) field(list.emplace_back());
@@ -155,6 +157,29 @@ void fields(Coder& coder, Value& m)
 
 template <typename Coder, typename Value>
 void fields(Coder& coder, Value& m)
+  requires std::is_same_v<std::remove_const_t<Value>, Unshare>
+{
+  coder.field(m.namespaces);
+  coder.field(m.map_root);
+  coder.field(m.hostname);
+  coder.field(m.mount_proc);
+  coder.field(m.command_uid);
+  coder.field(m.command_gid);
+}
+
+template <typename Coder, typename Value>
+void fields(Coder& coder, Value& m)
+  requires std::is_same_v<std::remove_const_t<Value>, Landlock>
+{
+  coder.field(m.read_paths);
+  coder.field(m.write_paths);
+  coder.field(m.execute_paths);
+  coder.field(m.bind_tcp_ports);
+  coder.field(m.connect_tcp_ports);
+}
+
+template <typename Coder, typename Value>
+void fields(Coder& coder, Value& m)
   requires std::is_same_v<std::remove_const_t<Value>, Setup>
 {
   coder.field(m.host_pid);
@@ -166,6 +191,8 @@ void fields(Coder& coder, Value& m)
   coder.field(m.globals_provider);
   coder.field(m.type_projector);
   coder.field(m.confine_writes);
+  fields(coder, m.unshare);
+  fields(coder, m.landlock);
 }
 
 template <typename Coder, typename Value>

@@ -58,6 +58,30 @@ struct Report {
   bool operator==(const Report&) const = default;
 };
 
+// The namespaces of each slot, found to be available.
+struct Unshare {
+  uint32_t namespaces = 0;  // Namespaces::bits()
+  bool map_root = false;    // in kUser: calls are root there
+  std::string hostname;
+  bool mount_proc = false;
+  // Another user that root's commands may be; mapped to itself.
+  std::optional<uint32_t> command_uid;
+  std::optional<uint32_t> command_gid;
+
+  bool operator==(const Unshare&) const = default;
+};
+
+// A LandlockRuleset, for calls; their own directories come on top.
+struct Landlock {
+  std::optional<std::vector<std::string>> read_paths;
+  std::optional<std::vector<std::string>> write_paths;
+  std::optional<std::vector<std::string>> execute_paths;
+  std::optional<std::vector<uint16_t>> bind_tcp_ports;
+  std::optional<std::vector<uint16_t>> connect_tcp_ports;
+
+  bool operator==(const Landlock&) const = default;
+};
+
 // supervisor -> zygote, first: everything that holds for the zygote's life.
 struct Setup {
   int32_t host_pid = 0;
@@ -69,6 +93,8 @@ struct Setup {
   std::string globals_provider;    // "module:function" or empty
   std::string type_projector;      // "module:function" or empty
   bool confine_writes = false;
+  Unshare unshare;
+  Landlock landlock;
 
   bool operator==(const Setup&) const = default;
 };

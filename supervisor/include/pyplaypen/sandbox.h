@@ -14,19 +14,22 @@
 #include <vector>
 
 #include <pyplaypen/error.h>
+#include <pyplaypen/landlock.h>
 #include <pyplaypen/limits.h>
+#include <pyplaypen/namespaces.h>
 #include <pyplaypen/process.h>
 #include <pyplaypen/result.h>
 
 namespace pyplaypen {
 
-// limit (and "filesystem_writes", "container_resources") -> what enforces it here: "hard",
+// limit (and "filesystem_writes", "namespaces", ...) -> what enforces it here: "hard",
 // "hard_per_call", "hard_per_user", "container", "unsupported", ...; docs/enforcement.md.
 using Enforcement = std::map<std::string, std::string>;
 
 enum class OnUnenforceable { kRefuse, kWarn };
 enum class SelfCheck { kYes, kNo };
 enum class WriteConfinement { kNone, kLandlock };
+enum class Network { kHost, kNone };
 enum class HostEnvironment { kAllowList, kInherit };
 
 struct SandboxOptions {
@@ -50,6 +53,20 @@ struct SandboxOptions {
   uid_t command_uid = 65534;
   gid_t command_gid = 65534;
   WriteConfinement confine_writes = WriteConfinement::kNone;
+  // Calls read and execute beneath these paths only, and so on; their own directories come on top, and
+  // the scopes are always there. The interpreter imports modules as it goes: leave it its own paths.
+  std::optional<LandlockRuleset> landlock;
+
+  // Namespaces that a slot's calls share, one call at a time; they have no capabilities in them. One
+  // that this system refuses is left out with a warning, or under kStrict refused.
+  Namespaces namespaces;
+  Strictness strictness = Strictness::kLenient;
+  // In kUser: calls are 0 there, and as root commands then run as the slot's user, too; or they stay
+  // who they are without it.
+  MapTo map_to = MapTo::kRoot;
+  std::string hostname;               // asks for kUts as well
+  ProcMount proc = ProcMount::kAuto;  // kRequired asks for kPid and kMount as well
+  Network network = Network::kHost;   // kNone asks for kNet as well, and is never gone without
   OnUnenforceable on_unenforceable = OnUnenforceable::kRefuse;
   SelfCheck self_check = SelfCheck::kYes;  // one call at construction
   std::function<void(std::string_view json_record)> audit;  // in the calling thread, once a call

@@ -1,0 +1,42 @@
+// System calls that touch nothing of libc's, not even errno, and no memory but what their arguments
+// point to: for a process that shares the memory, and the thread-local storage, of a running thread.
+#pragma once
+
+#include <sys/syscall.h>
+
+namespace pyplaypen::sys {
+
+// What the kernel returned: -errno on failure (man 2 syscall, "Architecture calling conventions").
+inline long bare_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
+                      long f = 0) noexcept {
+#if defined(__x86_64__)
+  long result = number;
+  register long r10 asm("r10") = d;
+  register long r8 asm("r8") = e;
+  register long r9 asm("r9") = f;
+  asm volatile("syscall"
+               : "+a"(result)
+               : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+               : "rcx", "r11", "memory");
+  return result;
+#elif defined(__aarch64__)
+  register long x8 asm("x8") = number;
+  register long x0 asm("x0") = a;
+  register long x1 asm("x1") = b;
+  register long x2 asm("x2") = c;
+  register long x3 asm("x3") = d;
+  register long x4 asm("x4") = e;
+  register long x5 asm("x5") = f;
+  asm volatile("svc 0"
+               : "+r"(x0)
+               : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+               : "memory");
+  return x0;
+#else
+#error "the calling convention of this architecture is not written down here"
+#endif
+}
+
+inline long address(const void* pointer) noexcept { return reinterpret_cast<long>(pointer); }
+
+}  // namespace pyplaypen::sys
