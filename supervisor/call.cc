@@ -225,7 +225,7 @@ void Call::Impl::run(Clock::time_point now) {
   supervisor::Spare& spare = keeper_->spare();
   drain(OutputStream::kStdout, spare.out);
   drain(OutputStream::kStderr, spare.err);
-  if (request_) read_channel(now);
+  if (request_ && !channel_ended_) read_channel(now);
   keeper_->pump();
   if (keeper_->failure() && !state_.has_verdict()) state_.on_internal(*keeper_->failure());
   if (ended || keeper_->leader_ended()) state_.on_leader_silent();
@@ -265,7 +265,10 @@ void Call::Impl::read_channel(Clock::time_point now) {
     if (received == sys::Received::kEnd) {
       if (report_reader_.buffer() == std::string_view(&wire::kStackOverflowHint, 1))
         state_.on_stack_overflow_hint();
-      return state_.on_leader_silent();
+      // It is dying, or its code closed the channel or replaced it by another program: then it ends in
+      // its own way, which tells the verdict. Killed now, it would seem to have crashed.
+      channel_ended_ = true;
+      return;
     }
     if (received == sys::Received::kWouldBlock) return;
   }
@@ -301,7 +304,7 @@ void Call::Impl::drain_all(OutputStream stream, sys::UniqueFd& pipe) {
 
 bool Call::Impl::leader_has_ended() const {
   const supervisor::Spare& spare = keeper_->spare();
-  if (!spare.pidfd) return false;  // then the end of its channel has to do
+  if (!spare.pidfd) return false;  // then its keeper tells
   pollfd ended{spare.pidfd.get(), POLLIN, 0};
   return ::poll(&ended, 1, 0) > 0;
 }
@@ -436,8 +439,8 @@ std::vector<pollfd> Call::Impl::interest() const {
       break;
     case Phase::kRunning: {
       const supervisor::Spare& spare = keeper_->spare();
-      for (const int fd : {spare.channel.get(), spare.out.get(), spare.err.get(), spare.pidfd.get()})
-        add(fd);
+      if (!channel_ended_) add(spare.channel.get());
+      for (const int fd : {spare.out.get(), spare.err.get(), spare.pidfd.get()}) add(fd);
       add(keeper_->channel());
       break;
     }

@@ -80,6 +80,7 @@ struct Call::Impl {
   bool launched_ = false;
   bool ending_ = false;
   bool set_up_ = false;       // the child has said so
+  bool channel_ended_ = false;
   Clock::time_point set_up_at_;
   // The spare's, once it is given up.
   sys::UniqueFd work_;

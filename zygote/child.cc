@@ -22,6 +22,7 @@
 #include "runtime/python/sigsegv_hint.h"
 #include "runtime/python/warm_up.h"
 #include "runtime/sys/channel.h"
+#include "runtime/sys/error.h"
 #include "runtime/sys/raw.h"
 #include "runtime/wire/codec.h"
 
@@ -152,12 +153,21 @@ int apply_limits(const ChildPlan& plan, const Limits& limits) {
 
 // ---- Talking to the supervisor. ----
 
+// False when there is nobody to hear it, or the code has closed the channel or put another file there.
+bool tell(std::string_view frame) {
+  try {
+    return sys::send_all(channel_fd, frame);
+  } catch (const sys::Error&) {
+    return false;
+  }
+}
+
 [[noreturn]] void report_set_up_failure(Stage stage, int error, std::string_view why = {}) {
   wire::SpareReady ready;
   ready.failed_stage = stage;
   ready.error_number = error;
   ready.failure = why;
-  sys::send_all(channel_fd, wire::framed(ready));
+  (void)tell(wire::framed(ready));  // its end tells as much
   ::_exit(1);
 }
 
@@ -197,7 +207,7 @@ void run_child(const ChildPlan& plan) {
   // After the warm-up, which draws from the random state, too.
   if (const std::string why = python::settle(interpreter.captured); !why.empty())
     report_set_up_failure(Stage::kWarmUp, 0, why);
-  sys::send_all(channel_fd, wire::framed(wire::SpareReady{}));
+  (void)tell(wire::framed(wire::SpareReady{}));  // who is gone sends no request either
 
   Received received = receive_request_or_exit();
   python::set_sigsegv_hint_fd(channel_fd);
@@ -215,8 +225,7 @@ void run_child(const ChildPlan& plan) {
     const python::CallPlace place{plan.workspace, plan.private_directory, ::getpid()};
     report = python::run_call(interpreter.captured, interpreter.extensions, request, place);
   }
-  sys::send_all(channel_fd, wire::framed(report));
-  ::_exit(0);
+  ::_exit(tell(wire::framed(report)) ? 0 : 1);
 }
 
 }  // namespace pyplaypen::zygote
