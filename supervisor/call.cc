@@ -24,6 +24,9 @@ namespace {
 
 using supervisor::Phase;
 
+// How many keepers, or spares, end under a call before it has a child. More is no accident.
+constexpr int kMostLost = 3;
+
 constexpr int kMaxValueDepth = 64;  // the child refuses values deeper than 50
 
 double milliseconds(supervisor::Clock::duration duration) {
@@ -63,6 +66,12 @@ int64_t last_change_of_shared_memory() {
   if (::stat("/dev/shm", &info) != 0 || ::clock_gettime(CLOCK_REALTIME_COARSE, &now) != 0) return --unequal;
   const int64_t changed = info.st_ctim.tv_sec * kNanoseconds + info.st_ctim.tv_nsec;
   return changed < now.tv_sec * kNanoseconds + now.tv_nsec ? changed : --unequal;
+}
+
+std::string set_up_failure(const wire::SpareReady& ready) {
+  std::string why("the child could not be set up: stage ");
+  why.append(policy::stage_name(*ready.failed_stage)).append(": ");
+  return why + (ready.failure.empty() ? std::generic_category().message(ready.error_number) : ready.failure);
 }
 
 sys::UniqueFd open_directory(const std::filesystem::path& path) {
@@ -124,7 +133,10 @@ bool Call::Impl::advance() {
     } catch (const std::exception& error) {
       // The system failed us in the middle of a call: the one place where that becomes a result.
       state_.on_internal(error.what());
-      if (ending_) state_.on_tree_gone(std::nullopt, Clock::now());
+      if (ending_) {
+        if (keeper_) pool_.bury(std::move(keeper_));  // who knows what it has left
+        state_.on_tree_gone(std::nullopt, Clock::now());
+      }
     }
     if (state_.phase() == Phase::kDone) break;
     if (state_.phase() == before) {
@@ -175,8 +187,12 @@ void Call::Impl::step(Clock::time_point now) {
 }
 
 void Call::Impl::start(Clock::time_point now) {
-  if (!keeper_) keeper_ = pool_.take();
-  keeper_->pump();
+  for (;;) {
+    if (!keeper_) keeper_ = pool_.take();
+    keeper_->pump();
+    if (!keeper_->has_ended() || launched_ || ++keepers_lost_ == kMostLost) break;
+    pool_.bury(std::move(keeper_));  // somebody killed it, or its zygote; nothing of the call has run
+  }
   if (keeper_->failure()) return state_.on_internal(*keeper_->failure());
   request_ ? start_code(now) : start_command(now);
 }
@@ -186,17 +202,25 @@ void Call::Impl::start_code(Clock::time_point now) {
     if (!keeper_->spawning()) keeper_->spawn(wire::WarmUp::kNo);
     return;
   }
-  if (leader_has_ended()) {  // a spare that somebody killed: nothing of the code has run
-    keeper_->reap();
-    keeper_->spawn(wire::WarmUp::kNo);
-    return;
-  }
+  if (leader_has_ended()) return replace_spare();
   std::vector<int> fds;
   if (stdin_) fds.push_back(stdin_.get());
   shared_memory_before_ = last_change_of_shared_memory();
-  const bool sent = sys::send_all(keeper_->spare().channel.get(), wire::framed(*request_), fds);
+  if (!sys::send_all(keeper_->spare().channel.get(), wire::framed(*request_), fds)) return replace_spare();
   state_.on_request_sent(now);
-  if (!sent) state_.on_leader_silent();
+}
+
+// One that ended without a request: nothing of the code has run in it.
+void Call::Impl::replace_spare() {
+  wire::FrameReader reader;
+  (void)sys::receive(keeper_->spare().channel.get(), reader.buffer(), nullptr, false);  // its last words
+  const auto frame = reader.next();
+  const auto ready = frame ? wire::message_in<wire::SpareReady>(*frame) : std::nullopt;
+  if (ready && ready->failed_stage) return state_.on_set_up_failed(set_up_failure(*ready));
+  if (++spares_lost_ == kMostLost)
+    return state_.on_internal("a child ended before its request, " + std::to_string(kMostLost) + " times");
+  keeper_->reap();
+  keeper_->spawn(wire::WarmUp::kNo);
 }
 
 void Call::Impl::start_command(Clock::time_point now) {
@@ -240,13 +264,7 @@ void Call::Impl::read_channel(Clock::time_point now) {
       if (!set_up_) {
         const auto ready = wire::message_in<wire::SpareReady>(*frame);
         if (!ready) return state_.on_bad_frame("the first frame is not that of a child set up");
-        if (ready->failed_stage) {
-          std::string why("the child could not be set up: stage ");
-          why.append(policy::stage_name(*ready->failed_stage)).append(": ");
-          return state_.on_set_up_failed(
-              why + (ready->failure.empty() ? std::generic_category().message(ready->error_number)
-                                            : ready->failure));
-        }
+        if (ready->failed_stage) return state_.on_set_up_failed(set_up_failure(*ready));
         set_up_ = true;
         set_up_at_ = now;
         continue;

@@ -49,6 +49,7 @@ struct Call::Impl {
   void read_channel(Clock::time_point now);
   void start_code(Clock::time_point now);
   void start_command(Clock::time_point now);
+  void replace_spare();
   void take_in(OutputStream stream, std::string_view bytes);
   void drain(OutputStream stream, sys::UniqueFd& pipe);
   void drain_all(OutputStream stream, sys::UniqueFd& pipe);
@@ -78,6 +79,8 @@ struct Call::Impl {
   std::array<char, 65536> chunk_;  // one full pipe (man 7 pipe)
   int64_t shared_memory_before_ = 0;
   bool launched_ = false;
+  int keepers_lost_ = 0;
+  int spares_lost_ = 0;
   bool ending_ = false;
   bool set_up_ = false;       // the child has said so
   bool channel_ended_ = false;

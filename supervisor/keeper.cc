@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +16,10 @@
 
 namespace pyplaypen::supervisor {
 namespace {
+
+// It ends its call and removes its directories first; only a process in an uninterruptible sleep needs
+// more than a few ms for that.
+constexpr int kFarewellMilliseconds = 10'000;
 
 // Beside the call's channel, which a command has not.
 constexpr size_t kFdsAlways = 3;
@@ -42,7 +47,7 @@ int read_children(int fd, pid_t (&pids)[2]) {
 
 void Keeper::order(Order what, const std::string& frame, std::span<const int> fds) {
   outstanding_.push_back(what);
-  if (!sys::send_all(channel_.get(), frame, fds)) fail("the slot's keeper has ended");
+  if (!sys::send_all(channel_.get(), frame, fds)) fail_by_end();
 }
 
 void Keeper::spawn(wire::WarmUp warm_up) {
@@ -68,7 +73,7 @@ void Keeper::pump() {
     const sys::Received received = sys::receive(channel_.get(), reader_.buffer(), &fds_, false);
     while (const auto frame = reader_.next()) handle(*frame);
     if (!reader_.error().empty()) return fail(reader_.error());
-    if (received == sys::Received::kEnd) return fail("the slot's keeper has ended");
+    if (received == sys::Received::kEnd) return fail_by_end();
     if (received == sys::Received::kWouldBlock) return;
   }
 }
@@ -122,6 +127,20 @@ void Keeper::handle_spawned(const wire::Spawned& spawned) {
 
 void Keeper::fail(std::string why) {
   if (!failure_) failure_ = std::move(why);
+}
+
+void Keeper::fail_by_end() {
+  has_ended_ = true;
+  fail("the slot's keeper has ended");
+}
+
+bool Keeper::wait_for_end() {
+  ::shutdown(channel_.get(), SHUT_WR);
+  pollfd ended{channel_.get(), POLLIN, 0};
+  for (std::string ignored; sys::retry_eintr([&] { return ::poll(&ended, 1, kFarewellMilliseconds); }) > 0;
+       ignored.clear())
+    if (sys::receive(channel_.get(), ignored, nullptr, false) == sys::Received::kEnd) return true;
+  return false;
 }
 
 bool Keeper::spare_ready() {

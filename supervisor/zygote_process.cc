@@ -186,8 +186,8 @@ bool ZygoteProcess::alive() {
   return ::poll(&state, 1, 0) == 0;  // it never speaks unasked: readable means its end
 }
 
-bool ZygoteProcess::wait_for_orphans() {
-  return sys::send_all(channel_.get(), wire::framed(wire::Reap{})) &&
+bool ZygoteProcess::close_keeper(uint32_t slot) {
+  return sys::send_all(channel_.get(), wire::framed(wire::CloseKeeper{slot})) &&
          receive<wire::Reaped>().has_value();
 }
 

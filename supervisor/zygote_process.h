@@ -38,8 +38,9 @@ class ZygoteProcess {
   // False once the zygote has ended. Does not wait.
   bool alive();
 
-  // Waits until the zygote has ended what killed keepers left behind. False when it is gone itself.
-  bool wait_for_orphans();
+  // Has it end a slot's keeper, dead or alive, and all that it had; waits for that. False when the zygote
+  // is gone itself.
+  bool close_keeper(uint32_t slot);
 
  private:
   template <typename Message>

@@ -224,6 +224,13 @@ void fields(Coder& coder, Value& m)
 
 template <typename Coder, typename Value>
 void fields(Coder& coder, Value& m)
+  requires std::is_same_v<std::remove_const_t<Value>, CloseKeeper>
+{
+  coder.field(m.slot);
+}
+
+template <typename Coder, typename Value>
+void fields(Coder& coder, Value& m)
   requires std::is_same_v<std::remove_const_t<Value>, KeeperReady>
 {
   coder.field(m.failure);
@@ -303,6 +310,7 @@ std::string encode(const Setup& message) { return encode_fields(message); }
 std::string encode(const StartPython& message) { return encode_fields(message); }
 std::string encode(const Ready& message) { return encode_fields(message); }
 std::string encode(const OpenKeeper& message) { return encode_fields(message); }
+std::string encode(const CloseKeeper& message) { return encode_fields(message); }
 std::string encode(const KeeperReady& message) { return encode_fields(message); }
 std::string encode(const Spawn& message) { return encode_fields(message); }
 std::string encode(const Launch& message) { return encode_fields(message); }
@@ -327,6 +335,7 @@ template std::optional<Setup> decode(std::string_view);
 template std::optional<StartPython> decode(std::string_view);
 template std::optional<Ready> decode(std::string_view);
 template std::optional<OpenKeeper> decode(std::string_view);
+template std::optional<CloseKeeper> decode(std::string_view);
 template std::optional<KeeperReady> decode(std::string_view);
 template std::optional<Spawn> decode(std::string_view);
 template std::optional<Launch> decode(std::string_view);

@@ -127,6 +127,13 @@ struct OpenKeeper {
   bool operator==(const OpenKeeper&) const = default;
 };
 
+// supervisor -> zygote: end a keeper, whatever state it is in, and all that it had. Answered by Reaped.
+struct CloseKeeper {
+  uint32_t slot = 0;
+
+  bool operator==(const CloseKeeper&) const = default;
+};
+
 // keeper -> supervisor, first: what it has.
 struct KeeperReady {
   std::string failure;          // empty: ready
@@ -193,7 +200,7 @@ struct Reap {
   bool operator==(const Reap&) const = default;
 };
 
-// keeper -> supervisor: nothing of the call is alive.
+// keeper -> supervisor: nothing of the call is alive; all zero from the zygote: nothing of the keeper is.
 struct Reaped {
   int32_t wait_status = 0;  // of the leader, man 2 wait
   uint64_t cpu_microseconds = 0;  // of the leader and what it waited for
