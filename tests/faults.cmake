@@ -1,0 +1,11 @@
+# What holds when processes die, frames lie and the system runs out of things.
+add_executable(pyplaypen_soak soak/disturber.cc soak/kinds.cc soak/main.cc)
+set_target_properties(pyplaypen_soak PROPERTIES OUTPUT_NAME pyplaypen-soak
+                                                RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+target_link_libraries(pyplaypen_soak PRIVATE project_settings project_sanitizers GTest::gtest  # of headers that it shares
+                                             pyplaypen_supervisor pyplaypen_sys)
+add_dependencies(pyplaypen_soak pyplaypen_zygote)
+# The short form of scripts/soak.
+add_test(NAME soak COMMAND pyplaypen_soak --calls 1500)
+add_test(NAME soak.ordinary_user COMMAND pyplaypen_soak --calls 1500 --ordinary-user)
+set_tests_properties(soak soak.ordinary_user PROPERTIES LABELS "adversarial;slow" TIMEOUT 300)
