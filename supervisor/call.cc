@@ -363,6 +363,7 @@ void Call::Impl::end(Clock::time_point now) {
   keeper_->pump();
   if (keeper_->failure()) {
     state_.on_internal(*keeper_->failure());
+    files_lost_ = *keeper_->failure();  // with the slot, which is another's from here on
     pool_.bury(std::move(keeper_));
     return state_.on_tree_gone(std::nullopt, now);
   }
@@ -377,11 +378,12 @@ void Call::Impl::end(Clock::time_point now) {
 void Call::Impl::collect_artifacts() {
   if (!request_ || !work_ || !result.ok()) return;
   const auto started = Clock::now();
-  supervisor::Collected collected = supervisor::collect(work_.get(), limits_);
   const auto fail = [&](ErrorType type, std::string message) {
     result.error = supervisor::make_error(type, std::move(message));
     result.return_value = "null";
   };
+  if (!files_lost_.empty()) return fail(ErrorType::kInternal, files_lost_ + " before what the call left was looked at");
+  supervisor::Collected collected = supervisor::collect(work_.get(), limits_);
   if (!collected.breach.empty()) return fail(ErrorType::kArtifactLimit, collected.breach);
   for (const supervisor::Skipped& skipped : collected.skipped)
     result.skipped.push_back(skipped.path);

@@ -89,6 +89,7 @@ struct Call::Impl {
   sys::UniqueFd work_;
   sys::UniqueFd out_;
   sys::UniqueFd err_;
+  std::string files_lost_;  // why; empty: they can be collected
   double collect_ms_ = 0;
   bool finished_ = false;
 

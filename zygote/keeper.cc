@@ -82,7 +82,9 @@ class Keeper {
     }
     sys::end_tree(leader_, reach_);
     remove_leftovers();
-    place_.remove();
+    // Where only the zygote has died, the supervisor may be collecting what a call left; the slot's next
+    // keeper takes the directories over.
+    if (supervisor_is_gone_) place_.remove();
   }
 
  private:
@@ -156,7 +158,10 @@ class Keeper {
       place_.empty_trash([&] { return ::poll(events.data(), events.size(), 0) > 0; });
       return true;
     }
-    if (events[1].revents != 0) return false;
+    if (events[1].revents != 0) {
+      supervisor_is_gone_ = (events[0].revents & POLLHUP) != 0;
+      return false;
+    }
     if (events[2].revents != 0) {
       signalfd_siginfo ignored;
       while (::read(child_ended_.get(), &ignored, sizeof ignored) > 0) {
@@ -164,7 +169,9 @@ class Keeper {
       sys::reap_orphans(leader_);
       tell_of_leader();
     }
-    return events[0].revents == 0 || serve();
+    if (events[0].revents == 0 || serve()) return true;
+    supervisor_is_gone_ = true;
+    return false;
   }
 
   void tell_of_leader() {
@@ -372,6 +379,7 @@ class Keeper {
   pid_t leader_ = 0;
   bool leader_ready_ = false;
   bool leader_has_pidfd_ = true;
+  bool supervisor_is_gone_ = false;
 };
 
 }  // namespace

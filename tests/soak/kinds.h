@@ -19,6 +19,7 @@ struct Kind {
   std::string_view value = "null";  // for "ok"; '@' as above
   std::string_view output = {};     // that its standard output begins with; '@' as above
   void (*adjust)(Limits&) = nullptr;
+  size_t artifacts = 0;
 };
 
 std::span<const Kind> kinds();
