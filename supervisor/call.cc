@@ -18,6 +18,7 @@
 #include "runtime/sys/remove_tree.h"
 #include "runtime/wire/json_text.h"
 #include "supervisor/artifacts.h"
+#include "supervisor/way_out.h"
 
 namespace pyplaypen {
 namespace {
@@ -33,15 +34,19 @@ double milliseconds(supervisor::Clock::duration duration) {
   return std::chrono::duration<double, std::milli>(duration).count();
 }
 
-sys::UniqueFd open_stdin(const StandardInput& source) {
+// A file that is not there is the caller's mistake, to be thrown before there is a call.
+sys::UniqueFd open_stdin_file(const StandardInput& source) {
+  if (source.kind != StandardInput::Kind::kFile) return {};
+  return sys::UniqueFd(sys::check(::open(source.text.c_str(), O_RDONLY | O_CLOEXEC), "open", source.text));
+}
+
+sys::UniqueFd make_stdin(const StandardInput& source) {
   switch (source.kind) {
     case StandardInput::Kind::kEmpty:
+    case StandardInput::Kind::kFile:
       break;
     case StandardInput::Kind::kInherit:
       return sys::UniqueFd(sys::check(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0), "fcntl", "stdin"));
-    case StandardInput::Kind::kFile:
-      return sys::UniqueFd(
-          sys::check(::open(source.text.c_str(), O_RDONLY | O_CLOEXEC), "open", source.text));
     case StandardInput::Kind::kBytes: {
       sys::UniqueFd memory(sys::check(::memfd_create("stdin", MFD_CLOEXEC), "memfd_create"));
       std::string_view rest = source.text;
@@ -68,6 +73,18 @@ int64_t last_change_of_shared_memory() {
   return changed < now.tv_sec * kNanoseconds + now.tv_nsec ? changed : --unequal;
 }
 
+// What system calls say, with the way out.
+std::string sentence_of(const std::exception& error) {
+  const auto* of_the_system = dynamic_cast<const std::system_error*>(&error);
+  return of_the_system == nullptr ? error.what() : supervisor::with_way_out(error.what(), of_the_system->code().value());
+}
+
+// Under a call's feet: then it could make no file.
+bool is_removed(int directory) {
+  struct stat info{};
+  return ::fstat(directory, &info) != 0 || info.st_nlink == 0;
+}
+
 std::string set_up_failure(const wire::SpareReady& ready) {
   std::string why("the child could not be set up: stage ");
   why.append(policy::stage_name(*ready.failed_stage)).append(": ");
@@ -89,9 +106,8 @@ Call::Impl::Impl(supervisor::Pool& pool, wire::Request request, const Context& c
       limits_(request_->limits),
       context_(context),
       audit_(std::move(audit)),
-      stdin_(open_stdin(context.stdin_source)),
+      stdin_(open_stdin_file(context.stdin_source)),
       state_(supervisor::Job::kCode, limits_, Clock::now()),
-      turn_(pool.enter()),
       report_reader_(limits_.result_frame_bytes),
       stdout_(limits_.stdout_bytes),
       stderr_(limits_.stderr_bytes),
@@ -105,13 +121,12 @@ Call::Impl::Impl(supervisor::Pool& pool, wire::Launch launch, const ProcessOptio
       limits_(launch_->limits),
       sink_(options.sink),
       directory_(open_directory(options.cwd)),
-      stdin_(open_stdin(options.stdin_source)),
+      stdin_(open_stdin_file(options.stdin_source)),
       state_(supervisor::Job::kCommand, limits_, Clock::now()),
-      turn_(pool.enter()),
       stdout_(limits_.stdout_bytes),
       stderr_(limits_.stderr_bytes),
       set_up_at_(state_.started()) {
-  if (!stdin_) stdin_.reset(sys::check(::open("/dev/null", O_RDONLY | O_CLOEXEC), "open", "/dev/null"));
+  context_.stdin_source = options.stdin_source;
 }
 
 std::optional<int> Call::Impl::wait_status() const {
@@ -132,7 +147,7 @@ bool Call::Impl::advance() {
       step(Clock::now());
     } catch (const std::exception& error) {
       // The system failed us in the middle of a call: the one place where that becomes a result.
-      state_.on_internal(error.what());
+      state_.on_internal(sentence_of(error));
       if (ending_) {
         if (keeper_) pool_.bury(std::move(keeper_));  // who knows what it has left
         state_.on_tree_gone(std::nullopt, Clock::now());
@@ -170,6 +185,7 @@ void Call::Impl::step(Clock::time_point now) {
   state_.on_time(now);
   switch (state_.phase()) {
     case Phase::kQueued:
+      if (!turn_) enter();
       if (turn_->event() < 0 || pool_.has_come(*turn_)) state_.on_slot(now);
       break;
     case Phase::kStarting:
@@ -186,12 +202,22 @@ void Call::Impl::step(Clock::time_point now) {
   }
 }
 
+void Call::Impl::enter() {
+  if (!stdin_) stdin_ = make_stdin(context_.stdin_source);
+  if (!stdin_ && launch_)
+    stdin_.reset(sys::check(::open("/dev/null", O_RDONLY | O_CLOEXEC), "open", "/dev/null"));
+  turn_ = pool_.enter();
+}
+
 void Call::Impl::start(Clock::time_point now) {
   for (;;) {
     if (!keeper_) keeper_ = pool_.take();
     keeper_->pump();
-    if (!keeper_->has_ended() || launched_ || ++keepers_lost_ == kMostLost) break;
-    pool_.bury(std::move(keeper_));  // somebody killed it, or its zygote; nothing of the call has run
+    // Nothing of the call has run yet: it may have another.
+    const bool killed = keeper_->has_ended() && !launched_;
+    const bool homeless = keeper_->has_spare() && is_removed(keeper_->spare().work.get());
+    if (!(killed || homeless) || ++keepers_lost_ == kMostLost) break;
+    pool_.bury(std::move(keeper_));
   }
   if (keeper_->failure()) return state_.on_internal(*keeper_->failure());
   request_ ? start_code(now) : start_command(now);
@@ -417,13 +443,13 @@ void Call::Impl::finish() {
   try {
     collect_artifacts();
   } catch (const std::exception& error) {
-    result.error = supervisor::make_error(ErrorType::kInternal, error.what());
+    result.error = supervisor::make_error(ErrorType::kInternal, sentence_of(error));
     result.return_value = "null";
     result.artifacts.clear();
   }
   work_.reset();
   if (keeper_) pool_.give_back(std::move(keeper_));
-  pool_.leave(turn_);
+  if (turn_) pool_.leave(turn_);
 
   const auto now = Clock::now();
   result.usage.wall_ms = milliseconds(now - state_.started());
@@ -452,7 +478,7 @@ std::vector<pollfd> Call::Impl::interest() const {
   };
   switch (state_.phase()) {
     case Phase::kQueued:
-      add(turn_->event());
+      if (turn_) add(turn_->event());
       break;
     case Phase::kStarting:
       if (keeper_) add(keeper_->channel());

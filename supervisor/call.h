@@ -44,6 +44,7 @@ struct Call::Impl {
   using Clock = supervisor::Clock;
 
   void step(Clock::time_point now);
+  void enter();
   void start(Clock::time_point now);
   void run(Clock::time_point now);
   void read_channel(Clock::time_point now);

@@ -7,12 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
-#include <system_error>
 
 #include "runtime/sys/channel.h"
 #include "runtime/sys/error.h"
 #include "runtime/sys/raw.h"
+#include "supervisor/way_out.h"
 
 namespace pyplaypen::supervisor {
 namespace {
@@ -71,6 +72,8 @@ void Keeper::reap() {
 void Keeper::pump() {
   while (!failure_) {
     const sys::Received received = sys::receive(channel_.get(), reader_.buffer(), &fds_, false);
+    if (received == sys::Received::kFdsLost)
+      return fail(with_way_out("the descriptors of a child could not be taken", EMFILE));
     while (const auto frame = reader_.next()) handle(*frame);
     if (!reader_.error().empty()) return fail(reader_.error());
     if (received == sys::Received::kEnd) return fail_by_end();
@@ -81,7 +84,7 @@ void Keeper::pump() {
 void Keeper::handle(const wire::Frame& frame) {
   if (auto ready = wire::message_in<wire::KeeperReady>(frame)) {
     ready_ = std::move(*ready);
-    if (!ready_.failure.empty()) fail(ready_.failure);
+    if (!ready_.failure.empty()) fail(with_way_out_of_tmpdir(ready_.failure, ready_.error_number));
   } else if (const auto reaped = wire::message_in<wire::Reaped>(frame)) {
     if (outstanding_.empty() || outstanding_.front() != Order::kReap)
       return fail("the slot's keeper reaped unasked");
@@ -106,9 +109,7 @@ void Keeper::handle_spawned(const wire::Spawned& spawned) {
       launch_failure_ = spawned;
       return;
     }
-    return fail("a child could not be forked: " +
-                (spawned.failure.empty() ? std::generic_category().message(spawned.error_number)
-                                         : spawned.failure));
+    return fail(with_way_out_of_tmpdir("no child could be made: " + spawned.failure, spawned.error_number));
   }
   const size_t count = fds_.size() - (is_command ? 0 : 1);
   if (fds_.empty() || (count != kFdsAlways && count != kFdsWithPidfd && count != kFdsWithProc))

@@ -36,8 +36,7 @@ Pool::Pool(PoolOptions options, wire::Setup setup)
       setup_(std::move(setup)) {
   const auto sweep_end = std::chrono::steady_clock::now() + kSweepTime;
   sweep(temp_directory_, [&] { return std::chrono::steady_clock::now() > sweep_end; });
-  base_.emplace(temp_directory_);
-  setup_.base_directory = base_->path();
+  make_base();
   start_zygote();
   // One more than the slots of a single caller, so that calls back to back take turns on two keepers:
   // one serves while the other ends its last call and forks.
@@ -50,16 +49,25 @@ Pool::Pool(PoolOptions options, wire::Setup setup)
 
 // Nothing of ours is alive after this.
 Pool::~Pool() {
-  if (!zygote_ || !zygote_->alive())
-    for (const auto& keeper : idle_) end_keeper(*keeper);
+  if (!zygote_ || !zygote_->alive()) drop_idle();
   idle_.clear();
   zygote_.reset();  // waits for its end, which is that of its keepers
 }
 
-void Pool::start_zygote() {
+void Pool::drop_idle() {
   for (const auto& keeper : idle_) end_keeper(*keeper);
   idle_.clear();
+}
+
+void Pool::make_base() {
+  base_ = std::make_unique<BaseDirectory>(temp_directory_);
+  setup_.base_directory = base_->path();
+}
+
+void Pool::start_zygote() {
+  drop_idle();
   zygote_.reset();
+  if (!base_->is_there()) make_base();
   setup_.host_pid = ::getpid();
   auto zygote = std::make_unique<ZygoteProcess>(options_.zygote, setup_, base_->fd());
   wire::StartPython as;
@@ -168,6 +176,11 @@ std::unique_ptr<Keeper> Pool::take() {
     return keeper;
   }
   drop_failed();
+  if (!base_->is_there()) {  // somebody tidied up
+    drop_idle();
+    make_base();
+    zygote_->set_up(setup_, base_->fd());
+  }
   const auto best = std::min_element(idle_.begin(), idle_.end(), [](const auto& a, const auto& b) {
     return distance(*a) < distance(*b);
   });

@@ -70,6 +70,8 @@ class Pool {
 
  private:
   void start_zygote();
+  void make_base();
+  void drop_idle();
   std::unique_ptr<Keeper> open_keeper();
   uint32_t free_slot() const;
   void drop_failed();
@@ -78,7 +80,7 @@ class Pool {
   mutable std::mutex mutex_;
   PoolOptions options_;
   std::string temp_directory_;
-  std::optional<BaseDirectory> base_;
+  std::unique_ptr<BaseDirectory> base_;
   wire::Setup setup_;
   std::unique_ptr<ZygoteProcess> zygote_;  // with CPython started
   wire::Ready ready_;

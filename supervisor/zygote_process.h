@@ -27,6 +27,9 @@ class ZygoteProcess {
   // Waits for the end of all of it.
   ~ZygoteProcess();
 
+  // For the keepers that it opens from now on. Throws Refused when it is gone.
+  void set_up(const wire::Setup& setup, int base_directory);
+
   // Has it start CPython; waits, an hour of imports is not too long. Throws ExtensionError, Refused.
   wire::Ready start_python(const wire::StartPython& as);
 

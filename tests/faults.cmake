@@ -9,3 +9,10 @@ add_dependencies(pyplaypen_soak pyplaypen_zygote)
 add_test(NAME soak COMMAND pyplaypen_soak --calls 1500)
 add_test(NAME soak.ordinary_user COMMAND pyplaypen_soak --calls 1500 --ordinary-user)
 set_tests_properties(soak soak.ordinary_user PROPERTIES LABELS "adversarial;slow" TIMEOUT 300)
+
+pyplaypen_test(recovery_test
+  LABELS integration fault
+  SOURCES integration/recovery_test.cc
+  LIBRARIES pyplaypen_supervisor pyplaypen_sys
+  TIMEOUT 120)
+add_dependencies(recovery_test pyplaypen_zygote)

@@ -236,6 +236,7 @@ class Keeper {
       announce(pid, ours, out_read, err_read);
     } catch (const sys::Error& error) {
       spawned.error_number = error.code().value();
+      spawned.failure = error.what();
       send(wire::framed(spawned));
     }
   }
@@ -396,6 +397,8 @@ void keep(KeeperPlan& plan, Entrance& entrance) {
   } catch (const std::exception& error) {
     wire::KeeperReady failed;
     failed.failure = error.what();
+    if (const auto* of_the_system = dynamic_cast<const sys::Error*>(&error))
+      failed.error_number = of_the_system->code().value();
     (void)sys::send_all(plan.channel.get(), wire::framed(failed));  // its end tells as much
     ::_exit(1);
   }

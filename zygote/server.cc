@@ -83,7 +83,10 @@ class Server {
         if (!sys::send_all(channel_.get(), wire::framed(ready))) return false;
       } else if (const auto slot = wire::message_in<wire::OpenKeeper>(*frame)) {
         const size_t count = slot->uid ? 2 : 1;
-        if (fds_.size() < count) return false;
+        if (fds_.size() < count) {  // we may not have that many; who waits for the keeper sees its channel end
+          fds_.clear();
+          continue;
+        }
         sys::UniqueFd channel = std::move(fds_[0]);
         sys::UniqueFd claim = count > 1 ? std::move(fds_[1]) : sys::UniqueFd();
         fds_.erase(fds_.begin(), fds_.begin() + static_cast<std::ptrdiff_t>(count));
@@ -114,6 +117,7 @@ class Server {
     if (pid < 0) {
       wire::KeeperReady failed;
       failed.failure = sys::Error(error, "fork").what();
+      failed.error_number = error;
       (void)sys::send_all(channel.get(), wire::framed(failed));  // its end tells as much
       return;
     }

@@ -237,6 +237,7 @@ void fields(Coder& coder, Value& m)
   coder.field(m.scoped);
   coder.field(m.user_namespace);
   coder.field(m.workspace);
+  coder.field(m.error_number);
 }
 
 template <typename Coder, typename Value>

@@ -140,6 +140,7 @@ struct KeeperReady {
   bool scoped = false;          // a Landlock domain with signal scope: kill(-1) reaches the slot only
   bool user_namespace = false;  // RLIMIT_NPROC counts the slot alone
   std::string workspace;        // absolute path of the calls' current directory
+  int32_t error_number = 0;     // of the failure, where it has one
 
   bool operator==(const KeeperReady&) const = default;
 };
