@@ -16,3 +16,18 @@ pyplaypen_test(recovery_test
   LIBRARIES pyplaypen_supervisor pyplaypen_sys
   TIMEOUT 120)
 add_dependencies(recovery_test pyplaypen_zygote)
+pyplaypen_test(frames_test
+  LABELS adversarial
+  SOURCES adversarial/frames_test.cc
+  LIBRARIES pyplaypen_supervisor pyplaypen_sys
+  TIMEOUT 120)
+add_dependencies(frames_test pyplaypen_zygote)
+
+# The same without root's rights.
+add_executable(as_ordinary_user fault/as_ordinary_user.cc)
+set_target_properties(as_ordinary_user PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+target_link_libraries(as_ordinary_user PRIVATE project_settings)
+foreach(name IN ITEMS frames_test lifecycle_test recovery_test)
+  add_test(NAME ${name}.ordinary_user COMMAND as_ordinary_user $<TARGET_FILE:${name}>)
+  set_tests_properties(${name}.ordinary_user PROPERTIES LABELS "adversarial;fault" TIMEOUT 300)
+endforeach()
