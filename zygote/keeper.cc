@@ -26,6 +26,7 @@
 #include "runtime/wire/codec.h"
 #include "zygote/child.h"
 #include "zygote/leftovers.h"
+#include "zygote/oom_order.h"
 #include "zygote/place.h"
 
 namespace pyplaypen::zygote {
@@ -226,9 +227,11 @@ class Keeper {
       child.private_environment = private_environment_;
 
       PyOS_BeforeFork();
+      oom_order_.first();
       const pid_t pid = ::fork();
       const int fork_error = errno;
       if (pid == 0) run_child(child);
+      oom_order_.not_first();
       PyOS_AfterFork_Parent();
       if (pid < 0) throw sys::Error(fork_error, "fork");
       leader_ = pid;
@@ -280,7 +283,9 @@ class Keeper {
       plan.ruleset = own_ruleset ? own_ruleset.get() : child_ruleset_.get();
       plan.limits = command_limits(message.limits);
       plan.program = &program;
+      oom_order_.first();
       jail::Launch launched = jail::launch(plan);
+      oom_order_.not_first();
       if (launched.failure.error != 0) {
         failed.stage = launched.failure.stage;
         failed.error_number = launched.failure.error;
@@ -367,6 +372,7 @@ class Keeper {
   }
 
   const KeeperPlan& plan_;
+  OomOrder oom_order_;  // before we stop being dumpable
   Place place_;
   sys::UniqueFd null_device_;
   sys::UniqueFd own_children_;

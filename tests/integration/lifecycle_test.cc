@@ -190,6 +190,24 @@ TEST_F(Lifecycle, WhatAKilledSupervisorLeftIsSweptByTheNextStart) {
   EXPECT_TRUE(std::filesystem::exists(other));
 }
 
+TEST_F(Lifecycle, WhenMemoryRunsOutCallsAreEndedFirstAndTheHostIsAsItWas) {
+  const auto score_of = [](const std::string& pid) {
+    return std::stoi(sys::read_small_file("/proc/" + pid + "/oom_score_adj"));
+  };
+  const int own = score_of("self");
+  Sandbox sandbox(quiet_options());
+  const auto [keeper, zygote] = keeper_and_zygote(sandbox);
+  const std::string code = "int(open('/proc/self/oom_score_adj').read())";
+  EXPECT_EQ(sandbox.execute(code).return_value, "1000");
+  EXPECT_EQ(sandbox.execute("import subprocess\nint(subprocess.run(['cat', '/proc/self/oom_score_adj'], "
+                            "capture_output=True).stdout)").return_value,
+            "1000");
+  EXPECT_EQ(sandbox.run_process({"cat", "/proc/self/oom_score_adj"}).stdout_output.bytes, "1000\n");
+  EXPECT_EQ(score_of(std::to_string(keeper)), std::max(own, 500));
+  EXPECT_EQ(score_of(std::to_string(zygote)), std::max(own, 500));
+  EXPECT_EQ(score_of("self"), own);
+}
+
 // ---- The host. ----
 
 volatile sig_atomic_t g_sigchld = 0;
