@@ -82,7 +82,7 @@ int close_others(const ChildPlan&) noexcept {
   if (sys::raw::close_range(3, static_cast<unsigned>(channel_fd) - 1, 0) == 0 &&
       sys::raw::close_range(static_cast<unsigned>(channel_fd) + 1, ~0U, 0) == 0)
     return 0;
-  if (errno != ENOSYS) return errno;
+  if (errno != ENOSYS && errno != EPERM) return errno;  // EPERM: a container's filter that does not know it
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return errno;
   for (rlim_t fd = 3; fd < limit.rlim_cur; ++fd)
@@ -220,7 +220,8 @@ void run_child(const ChildPlan& plan) {
   wire::Report report;
   if (const int error = apply_limits(plan, request.limits); error != 0) {
     report.status = wire::ReportStatus::kInternal;
-    report.message = "limits could not be applied: " + std::string(std::strerror(error));
+    report.message = "the child could not be set up: stage " + std::string(policy::stage_name(Stage::kLimits)) +
+                     ": " + std::strerror(error);
   } else {
     const python::CallPlace place{plan.workspace, plan.private_directory, ::getpid()};
     report = python::run_call(interpreter.captured, interpreter.extensions, request, place);

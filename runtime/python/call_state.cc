@@ -38,7 +38,10 @@ bool seed_numpy() {
   const PyRef random = loaded("numpy.random");
   if (!random) return true;
   uint32_t words[8];
-  if (::getrandom(words, sizeof words, 0) != static_cast<ssize_t>(sizeof words)) return false;
+  if (::getrandom(words, sizeof words, 0) != static_cast<ssize_t>(sizeof words)) {
+    PyErr_SetFromErrno(PyExc_OSError);
+    return false;
+  }
   const PyRef list = PyRef::steal(PyList_New(0));
   for (const uint32_t word : words) {
     const PyRef number = PyRef::steal(PyLong_FromUnsignedLong(word));
