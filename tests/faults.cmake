@@ -23,11 +23,20 @@ pyplaypen_test(frames_test
   TIMEOUT 120)
 add_dependencies(frames_test pyplaypen_zygote)
 
+foreach(name IN ITEMS stages steps)
+  pyplaypen_test(${name}_test
+    LABELS fault
+    SOURCES fault/${name}_test.cc fault/intercept.cc
+    LIBRARIES pyplaypen_supervisor pyplaypen_policy pyplaypen_sys
+    TIMEOUT 300)
+  add_dependencies(${name}_test pyplaypen_zygote)
+endforeach()
+
 # The same without root's rights.
 add_executable(as_ordinary_user fault/as_ordinary_user.cc)
 set_target_properties(as_ordinary_user PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
 target_link_libraries(as_ordinary_user PRIVATE project_settings)
-foreach(name IN ITEMS frames_test lifecycle_test recovery_test)
+foreach(name IN ITEMS frames_test lifecycle_test recovery_test stages_test steps_test)
   add_test(NAME ${name}.ordinary_user COMMAND as_ordinary_user $<TARGET_FILE:${name}>)
   set_tests_properties(${name}.ordinary_user PROPERTIES LABELS "adversarial;fault" TIMEOUT 300)
 endforeach()
