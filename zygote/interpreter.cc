@@ -230,7 +230,7 @@ wire::Ready start_python(const wire::Setup& setup, std::optional<uid_t> import_a
     ready.failure = initialize(python);
     put_null_on_stdio();
     if (!ready.failure.empty()) return ready;
-    interpreter.fork_hooks = python::record_fork_hooks();
+    python::record_fork_hooks(interpreter.fork_hooks);
     interpreter.captured = python::capture();
     import_usual_modules();
     python::install_signal_handlers();
@@ -241,6 +241,7 @@ wire::Ready start_python(const wire::Setup& setup, std::optional<uid_t> import_a
       ready.failure = python::load_extensions(setup.globals_provider, setup.type_projector, interpreter.extensions);
     if (!ready.failure.empty()) return ready;
     if (!python::stop_recording(interpreter.fork_hooks)) throw std::runtime_error(python_failure());
+    interpreter.shared_state = python::find_shared_state();
     // What modules load at their first use is loaded here, once for all calls.
     python::warm_up(interpreter.captured, interpreter.extensions);
     if (const int threads = sys::thread_count(); threads != 1) {

@@ -214,9 +214,8 @@ class Keeper {
       child.mapped_bytes = mapped_bytes_;
       child.interpreter = plan_.interpreter;
       child.warm_up = spawn.warm_up;
-      child.workspace = place_.work();
-      child.private_directory = place_.tmp();
-      child.private_environment = private_environment_;
+      child.place = &place_;
+      child.private_environment = &private_environment_;
 
       PyOS_BeforeFork();
       const pid_t pid = ::fork();

@@ -26,7 +26,12 @@ constexpr char kTrashPrefix[] = "trash-";
 
 Place::Place(const std::string& base_directory, const std::string& slot_name,
              std::optional<Owner> owner)
-    : path_(base_directory + "/" + slot_name), owner_(owner), name_(slot_name) {
+    : path_(base_directory + "/" + slot_name),
+      work_(path_ + "/work"),
+      home_(path_ + "/home"),
+      tmp_(path_ + "/tmp"),
+      owner_(owner),
+      name_(slot_name) {
   parent_.reset(sys::check(::open(base_directory.c_str(), kDirectoryFlags), "open", base_directory));
   if (::mkdirat(parent_.get(), name_.c_str(), 0711) != 0 && errno != EEXIST)
     sys::throw_errno("mkdir", path_);

@@ -39,9 +39,9 @@ class Place {
   void remove();
 
   const std::string& path() const { return path_; }
-  std::string work() const { return path_ + "/work"; }
-  std::string home() const { return path_ + "/home"; }
-  std::string tmp() const { return path_ + "/tmp"; }
+  const std::string& work() const { return work_; }
+  const std::string& home() const { return home_; }
+  const std::string& tmp() const { return tmp_; }
   int work_fd() const { return work_fd_.get(); }
   // A description of its own, with its own offset, for the supervisor. Throws sys::Error.
   sys::UniqueFd open_work() const;
@@ -52,6 +52,9 @@ class Place {
   void move_aside(const std::string& name);
 
   std::string path_;
+  std::string work_;
+  std::string home_;
+  std::string tmp_;
   std::optional<Owner> owner_;
   sys::UniqueFd parent_;
   std::string name_;
