@@ -22,6 +22,7 @@
 #include "runtime/sys/error.h"
 #include "runtime/sys/proc.h"
 #include "runtime/sys/raw.h"
+#include "zygote/arenas.h"
 
 namespace pyplaypen::zygote {
 namespace {
@@ -236,6 +237,7 @@ wire::Ready start_python(const wire::Setup& setup, std::optional<uid_t> import_a
       return ready;
     }
     put_pipes_on_stdio();
+    take_arenas_from_huge_pages();
     ready.failure = initialize(python);
     put_null_on_stdio();
     if (!ready.failure.empty()) return ready;
@@ -261,6 +263,7 @@ wire::Ready start_python(const wire::Setup& setup, std::optional<uid_t> import_a
     }
     ready.extension_failed = false;
     freeze();
+    take_arenas_from_ordinary_pages();
     tidy_heap();
     ready.mapped_bytes = sys::mapped_bytes();
   } catch (const std::exception& error) {
