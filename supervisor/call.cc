@@ -176,7 +176,7 @@ void Call::Impl::step(Clock::time_point now) {
 
 void Call::Impl::start(Clock::time_point now) {
   if (!keeper_) keeper_ = pool_.take();
-  keeper_->pump();
+  if (!keeper_->has_spare()) keeper_->pump();
   if (keeper_->failure()) return state_.on_internal(*keeper_->failure());
   request_ ? start_code(now) : start_command(now);
 }
@@ -319,18 +319,18 @@ void Call::Impl::begin_end(Clock::time_point now) {
     return;
   }
   supervisor::Spare& spare = keeper_->spare();
-  const bool alone = state_.report() && supervisor::kill_leader_and_see_it_alone(spare);
+  const bool alone = state_.report() && keeper_->kill_leader_and_see_it_alone();
   // What is in /dev/shm is for the keeper to look through, and then waited for.
-  const bool nothing_left = alone && sys::is_empty_directory(spare.work.get()) &&
+  const bool nothing_left = alone && sys::is_empty_directory(keeper_->work()) &&
                             last_change_of_shared_memory() == shared_memory_before_;
   if (nothing_left) {
     // No death is waited for: what is on its way out can neither fork nor write any more.
     drain_all(OutputStream::kStdout, spare.out);
     drain_all(OutputStream::kStderr, spare.err);
-    keeper_->reap();
+    keeper_->reap_soon();  // with what finish() gives the keeper to do next
     return state_.on_tree_gone(std::nullopt, now);
   }
-  work_ = std::move(spare.work);
+  may_have_files_ = true;
   out_ = std::move(spare.out);
   err_ = std::move(spare.err);
   keeper_->reap();
@@ -354,9 +354,10 @@ void Call::Impl::end(Clock::time_point now) {
 }
 
 void Call::Impl::collect_artifacts() {
-  if (!request_ || !work_ || !result.ok()) return;
+  if (!request_ || !may_have_files_ || !keeper_ || !result.ok()) return;
+  const int work = keeper_->work();
   const auto started = Clock::now();
-  supervisor::Collected collected = supervisor::collect(work_.get(), limits_);
+  supervisor::Collected collected = supervisor::collect(work, limits_);
   const auto fail = [&](ErrorType type, std::string message) {
     result.error = supervisor::make_error(type, std::move(message));
     result.return_value = "null";
@@ -367,16 +368,16 @@ void Call::Impl::collect_artifacts() {
   if (collected.skipped_beyond > 0)
     result.skipped.push_back("... and " + std::to_string(collected.skipped_beyond) + " more");
   if (!collected.artifacts.empty()) {
-    if (audit_) supervisor::hash_artifacts(work_.get(), collected);
+    if (audit_) supervisor::hash_artifacts(work, collected);
     const supervisor::Kept kept =
         context_.artifact_root.empty()
-            ? supervisor::keep_under(work_.get(), collected, pool_.temp_directory(), result.request_id)
-            : supervisor::move_to(work_.get(), collected, context_.artifact_root.string(),
+            ? supervisor::keep_under(work, collected, pool_.temp_directory(), result.request_id)
+            : supervisor::move_to(work, collected, context_.artifact_root.string(),
                                   result.request_id);
     if (!kept.problem.empty()) return fail(ErrorType::kInternal, kept.problem);
     result.artifact_root = kept.root;
     // A returned string that is exactly the path of an artifact is that artifact's path.
-    const std::string inside = keeper_ ? keeper_->ready().workspace + "/" : "/";
+    const std::string inside = keeper_->ready().workspace + "/";
     for (const Artifact& artifact : collected.artifacts)
       if (result.return_value == wire::json_quote(inside + artifact.path))
         result.return_value = wire::json_quote(artifact.path);
@@ -398,7 +399,6 @@ void Call::Impl::finish() {
     result.return_value = "null";
     result.artifacts.clear();
   }
-  work_.reset();
   if (keeper_) pool_.give_back(std::move(keeper_));
   pool_.leave(turn_);
 

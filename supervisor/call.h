@@ -82,7 +82,7 @@ struct Call::Impl {
   bool set_up_ = false;       // the child has said so
   Clock::time_point set_up_at_;
   // The spare's, once it is given up.
-  sys::UniqueFd work_;
+  bool may_have_files_ = false;
   sys::UniqueFd out_;
   sys::UniqueFd err_;
   double collect_ms_ = 0;

@@ -167,7 +167,7 @@ std::unique_ptr<Keeper> Pool::take() {
 }
 
 void Pool::give_back(std::unique_ptr<Keeper> keeper) {
-  const std::scoped_lock lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (keeper->failure()) {
     slots_in_use_[keeper->slot()] = false;
     return;
@@ -177,9 +177,14 @@ void Pool::give_back(std::unique_ptr<Keeper> keeper) {
       return other->has_spare() || other->spawning();
     });
     // A warm-up pays when there is time for it before the next call, and costs when there is not.
-    if (!waiting_.empty() || ready < options_.spares)
-      keeper->spawn(!waiting_.empty() || starving_ ? wire::WarmUp::kNo : wire::WarmUp::kYes);
+    if (!waiting_.empty() || ready < options_.spares) {
+      const auto warm_up = !waiting_.empty() || starving_ ? wire::WarmUp::kNo : wire::WarmUp::kYes;
+      lock.unlock();
+      keeper->spawn(warm_up);
+      lock.lock();
+    }
   }
+  keeper->flush();
   idle_.push_back(std::move(keeper));
 }
 

@@ -43,11 +43,13 @@ class Place {
   const std::string& home() const { return home_; }
   const std::string& tmp() const { return tmp_; }
   int work_fd() const { return work_fd_.get(); }
+  // Counts the directories that work() has named.
+  unsigned long work_number() const { return work_number_; }
   // A description of its own, with its own offset, for the supervisor. Throws sys::Error.
   sys::UniqueFd open_work() const;
 
  private:
-  void prepare_one(const char* name, sys::UniqueFd& fd);
+  bool prepare_one(const char* name, sys::UniqueFd& fd);
   bool untouched(const char* name, int fd) const;
   void move_aside(const std::string& name);
 
@@ -63,6 +65,7 @@ class Place {
   sys::UniqueFd home_fd_;
   sys::UniqueFd tmp_fd_;
   unsigned long moved_ = 0;
+  unsigned long work_number_ = 0;
   bool has_trash_ = false;
 };
 
