@@ -18,3 +18,23 @@ if(PYPLAYPEN_PYTHON_BARRED)
                   "enter: as root, calls run as another user and will not start. Choose one with "
                   "-DPYPLAYPEN_PYTHON=/usr/bin/python3.")
 endif()
+
+# pyplaypen_embedded_python: the interpreter as the zygote links it. Its static library where there is one,
+# as in the distribution's own python3: then its code can lie on huge pages (runtime/sys/huge_text.h).
+add_library(pyplaypen_embedded_python INTERFACE)
+execute_process(
+  COMMAND ${PYPLAYPEN_PYTHON} -c "import sysconfig
+v = sysconfig.get_config_var
+print(v('LIBPL') + '/' + v('LIBRARY'), v('LIBS'), v('MODLIBS'), v('SYSLIBS'), sep=';')"
+  OUTPUT_VARIABLE PYPLAYPEN_STATIC_PYTHON OUTPUT_STRIP_TRAILING_WHITESPACE)
+string(REPLACE " " ";" PYPLAYPEN_STATIC_PYTHON "${PYPLAYPEN_STATIC_PYTHON}")
+list(POP_FRONT PYPLAYPEN_STATIC_PYTHON PYPLAYPEN_PYTHON_ARCHIVE)
+if(EXISTS ${PYPLAYPEN_PYTHON_ARCHIVE} AND NOT PYPLAYPEN_PYTHON_ARCHIVE MATCHES "\\.so$")
+  list(REMOVE_DUPLICATES PYPLAYPEN_STATIC_PYTHON)
+  target_link_options(pyplaypen_embedded_python INTERFACE
+    -no-pie -Wl,-z,separate-code -Wl,-z,max-page-size=0x200000)
+  target_link_libraries(pyplaypen_embedded_python INTERFACE
+    -Wl,--whole-archive ${PYPLAYPEN_PYTHON_ARCHIVE} -Wl,--no-whole-archive ${PYPLAYPEN_STATIC_PYTHON})
+else()
+  target_link_libraries(pyplaypen_embedded_python INTERFACE Python3::Python)
+endif()

@@ -149,8 +149,7 @@ bool Call::Impl::advance() {
       // The system failed us in the middle of a call: the one place where that becomes a result.
       state_.on_internal(sentence_of(error));
       if (ending_) {
-        if (keeper_) pool_.bury(std::move(keeper_));  // who knows what it has left
-        state_.on_tree_gone(std::nullopt, Clock::now());
+        keeper_ ? lose_keeper(sentence_of(error), Clock::now()) : state_.on_tree_gone(std::nullopt, Clock::now());
       }
     }
     if (state_.phase() == Phase::kDone) break;
@@ -212,10 +211,10 @@ void Call::Impl::enter() {
 void Call::Impl::start(Clock::time_point now) {
   for (;;) {
     if (!keeper_) keeper_ = pool_.take();
-    keeper_->pump();
+    if (!keeper_->has_spare()) keeper_->pump();
     // Nothing of the call has run yet: it may have another.
     const bool killed = keeper_->has_ended() && !launched_;
-    const bool homeless = keeper_->has_spare() && is_removed(keeper_->spare().work.get());
+    const bool homeless = keeper_->has_spare() && is_removed(keeper_->work());
     if (!(killed || homeless) || ++keepers_lost_ == kMostLost) break;
     pool_.bury(std::move(keeper_));
   }
@@ -245,7 +244,7 @@ void Call::Impl::replace_spare() {
   if (ready && ready->failed_stage) return state_.on_set_up_failed(set_up_failure(*ready));
   if (++spares_lost_ == kMostLost)
     return state_.on_internal("a child ended before its request, " + std::to_string(kMostLost) + " times");
-  keeper_->reap();
+  keeper_->reap_soon();
   keeper_->spawn(wire::WarmUp::kNo);
 }
 
@@ -356,43 +355,43 @@ bool Call::Impl::leader_has_ended() const {
 void Call::Impl::begin_end(Clock::time_point now) {
   ending_ = true;
   if (!keeper_) return state_.on_tree_gone(std::nullopt, now);
-  if (keeper_->failure()) {
-    pool_.bury(std::move(keeper_));
-    return state_.on_tree_gone(std::nullopt, now);
-  }
+  if (keeper_->failure()) return lose_keeper(*keeper_->failure(), now);
   if (!keeper_->has_spare()) {
     if (!launched_) return state_.on_tree_gone(std::nullopt, now);  // its spare is for another
     keeper_->reap();  // a command may have started meanwhile
     return;
   }
   supervisor::Spare& spare = keeper_->spare();
-  const bool alone = state_.report() && supervisor::kill_leader_and_see_it_alone(spare);
+  const bool alone = state_.report() && keeper_->kill_leader_and_see_it_alone();
   // What is in /dev/shm is for the keeper to look through, and then waited for.
-  const bool nothing_left = alone && sys::is_empty_directory(spare.work.get()) &&
+  const bool nothing_left = alone && sys::is_empty_directory(keeper_->work()) &&
                             last_change_of_shared_memory() == shared_memory_before_;
   if (nothing_left) {
     // No death is waited for: what is on its way out can neither fork nor write any more.
     drain_all(OutputStream::kStdout, spare.out);
     drain_all(OutputStream::kStderr, spare.err);
-    keeper_->reap();
+    keeper_->reap_soon();  // with what finish() gives the keeper to do next
     return state_.on_tree_gone(std::nullopt, now);
   }
-  work_ = std::move(spare.work);
+  may_have_files_ = true;
   out_ = std::move(spare.out);
   err_ = std::move(spare.err);
   keeper_->reap();
+}
+
+// And with it the slot, which is another's from here on: what the call left there cannot be looked at.
+void Call::Impl::lose_keeper(const std::string& why, Clock::time_point now) {
+  state_.on_internal(why);
+  files_lost_ = why;
+  pool_.bury(std::move(keeper_));
+  state_.on_tree_gone(std::nullopt, now);
 }
 
 void Call::Impl::end(Clock::time_point now) {
   drain(OutputStream::kStdout, out_);
   drain(OutputStream::kStderr, err_);
   keeper_->pump();
-  if (keeper_->failure()) {
-    state_.on_internal(*keeper_->failure());
-    files_lost_ = *keeper_->failure();  // with the slot, which is another's from here on
-    pool_.bury(std::move(keeper_));
-    return state_.on_tree_gone(std::nullopt, now);
-  }
+  if (keeper_->failure()) return lose_keeper(*keeper_->failure(), now);
   const auto reaped = keeper_->take_reaped();
   if (!reaped) return;
   // Nobody can write any more: what is in the pipes is all there will ever be.
@@ -402,30 +401,31 @@ void Call::Impl::end(Clock::time_point now) {
 }
 
 void Call::Impl::collect_artifacts() {
-  if (!request_ || !work_ || !result.ok()) return;
+  if (!request_ || !result.ok() || (!may_have_files_ && files_lost_.empty())) return;
   const auto started = Clock::now();
   const auto fail = [&](ErrorType type, std::string message) {
     result.error = supervisor::make_error(type, std::move(message));
     result.return_value = "null";
   };
   if (!files_lost_.empty()) return fail(ErrorType::kInternal, files_lost_ + " before what the call left was looked at");
-  supervisor::Collected collected = supervisor::collect(work_.get(), limits_);
+  const int work = keeper_->work();
+  supervisor::Collected collected = supervisor::collect(work, limits_);
   if (!collected.breach.empty()) return fail(ErrorType::kArtifactLimit, collected.breach);
   for (const supervisor::Skipped& skipped : collected.skipped)
     result.skipped.push_back(skipped.path);
   if (collected.skipped_beyond > 0)
     result.skipped.push_back("... and " + std::to_string(collected.skipped_beyond) + " more");
   if (!collected.artifacts.empty()) {
-    if (audit_) supervisor::hash_artifacts(work_.get(), collected);
+    if (audit_) supervisor::hash_artifacts(work, collected);
     const supervisor::Kept kept =
         context_.artifact_root.empty()
-            ? supervisor::keep_under(work_.get(), collected, pool_.temp_directory(), result.request_id)
-            : supervisor::move_to(work_.get(), collected, context_.artifact_root.string(),
+            ? supervisor::keep_under(work, collected, pool_.temp_directory(), result.request_id)
+            : supervisor::move_to(work, collected, context_.artifact_root.string(),
                                   result.request_id);
     if (!kept.problem.empty()) return fail(ErrorType::kInternal, kept.problem);
     result.artifact_root = kept.root;
     // A returned string that is exactly the path of an artifact is that artifact's path.
-    const std::string inside = keeper_ ? keeper_->ready().workspace + "/" : "/";
+    const std::string inside = keeper_->ready().workspace + "/";
     for (const Artifact& artifact : collected.artifacts)
       if (result.return_value == wire::json_quote(inside + artifact.path))
         result.return_value = wire::json_quote(artifact.path);
@@ -447,7 +447,6 @@ void Call::Impl::finish() {
     result.return_value = "null";
     result.artifacts.clear();
   }
-  work_.reset();
   if (keeper_) pool_.give_back(std::move(keeper_));
   if (turn_) pool_.leave(turn_);
 

@@ -56,6 +56,7 @@ struct Call::Impl {
   void drain_all(OutputStream stream, sys::UniqueFd& pipe);
   bool leader_has_ended() const;
   void begin_end(Clock::time_point now);
+  void lose_keeper(const std::string& why, Clock::time_point now);
   void end(Clock::time_point now);
   void collect_artifacts();
   void finish();
@@ -87,7 +88,7 @@ struct Call::Impl {
   bool channel_ended_ = false;
   Clock::time_point set_up_at_;
   // The spare's, once it is given up.
-  sys::UniqueFd work_;
+  bool may_have_files_ = false;
   sys::UniqueFd out_;
   sys::UniqueFd err_;
   std::string files_lost_;  // why; empty: they can be collected

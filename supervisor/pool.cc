@@ -169,7 +169,7 @@ std::unique_ptr<Keeper> Pool::take() {
   for (auto at = idle_.end(); at != idle_.begin();) {
     --at;
     if (!(*at)->has_spare()) (*at)->pump();
-    if ((*at)->failure() || !(*at)->spare_ready()) continue;
+    if (!(*at)->spare_ready()) continue;
     starving_ = false;
     std::unique_ptr<Keeper> keeper = std::move(*at);
     idle_.erase(at);
@@ -194,16 +194,21 @@ std::unique_ptr<Keeper> Pool::take() {
 }
 
 void Pool::give_back(std::unique_ptr<Keeper> keeper) {
-  const std::scoped_lock lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (keeper->failure()) return end_keeper(*keeper);
   if (!keeper->has_spare() && !keeper->spawning()) {
     const auto ready = std::count_if(idle_.begin(), idle_.end(), [](const auto& other) {
       return other->has_spare() || other->spawning();
     });
     // A warm-up pays when there is time for it before the next call, and costs when there is not.
-    if (!waiting_.empty() || ready < options_.spares)
-      keeper->spawn(!waiting_.empty() || starving_ ? wire::WarmUp::kNo : wire::WarmUp::kYes);
+    if (!waiting_.empty() || ready < options_.spares) {
+      const auto warm_up = !waiting_.empty() || starving_ ? wire::WarmUp::kNo : wire::WarmUp::kYes;
+      lock.unlock();
+      keeper->spawn(warm_up);
+      lock.lock();
+    }
   }
+  keeper->flush();
   idle_.push_back(std::move(keeper));
 }
 

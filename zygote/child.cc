@@ -205,7 +205,7 @@ void run_child(const ChildPlan& plan) {
                          warm ? python::HookSet::kAll : python::HookSet::kUnknownOnly);
   if (warm) python::warm_up(interpreter.captured, interpreter.extensions, channel_fd);
   // After the warm-up, which draws from the random state, too.
-  if (const std::string why = python::settle(interpreter.captured); !why.empty())
+  if (const std::string why = python::settle(interpreter.captured, interpreter.shared_state); !why.empty())
     report_set_up_failure(Stage::kWarmUp, 0, why);
   (void)tell(wire::framed(wire::SpareReady{}));  // who is gone sends no request either
 
@@ -215,7 +215,7 @@ void run_child(const ChildPlan& plan) {
   if (received.stdin_file) ::dup2(received.stdin_file.get(), STDIN_FILENO);
   received.stdin_file.reset();
   if (request.environment)
-    for (const auto& [name, value] : plan.private_environment) request.environment->emplace(name, value);
+    for (const auto& [name, value] : *plan.private_environment) request.environment->emplace(name, value);
 
   wire::Report report;
   if (const int error = apply_limits(plan, request.limits); error != 0) {
@@ -223,7 +223,7 @@ void run_child(const ChildPlan& plan) {
     report.message = "the child could not be set up: stage " + std::string(policy::stage_name(Stage::kLimits)) +
                      ": " + std::strerror(error);
   } else {
-    const python::CallPlace place{plan.workspace, plan.private_directory, ::getpid()};
+    const python::CallPlace place{plan.place->work(), plan.place->tmp(), ::getpid()};
     report = python::run_call(interpreter.captured, interpreter.extensions, request, place);
   }
   ::_exit(tell(wire::framed(report)) ? 0 : 1);

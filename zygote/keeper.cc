@@ -222,9 +222,8 @@ class Keeper {
       child.mapped_bytes = mapped_bytes_;
       child.interpreter = plan_.interpreter;
       child.warm_up = spawn.warm_up;
-      child.workspace = place_.work();
-      child.private_directory = place_.tmp();
-      child.private_environment = private_environment_;
+      child.place = &place_;
+      child.private_environment = &private_environment_;
 
       PyOS_BeforeFork();
       oom_order_.first();
@@ -318,23 +317,30 @@ class Keeper {
 
   void announce(pid_t pid, const sys::UniqueFd& channel, const sys::UniqueFd& out,
                 const sys::UniqueFd& err) {
+    sys::set_nonblocking(out.get());
+    sys::set_nonblocking(err.get());
     wire::Spawned spawned;
-    const sys::UniqueFd work = place_.open_work();
-    const sys::UniqueFd pidfd(sys::raw::pidfd_open(pid, 0));
-    if (!own_children_) own_children_.reset(open_proc("thread-self/children"));  // may be missing
-    spawned.pid = pid;
-    if (plan_.namespaces.contains(Namespace::kPid)) spawned.pid = only_child(own_children_.get());
-    const std::string task = std::to_string(spawned.pid) + "/task";
-    const sys::UniqueFd tasks(open_proc(task, O_DIRECTORY));
-    const sys::UniqueFd children(open_proc(task + "/" + std::to_string(spawned.pid) + "/children"));
-    std::vector<int> fds = {out.get(), err.get(), work.get()};
+    std::vector<int> fds = {out.get(), err.get()};
     if (channel) fds.insert(fds.begin(), channel.get());
-    leader_has_pidfd_ = static_cast<bool>(pidfd);
-    if (pidfd) {
-      fds.push_back(pidfd.get());
-      if (tasks && children && own_children_)
-        fds.insert(fds.end(), {tasks.get(), children.get(), own_children_.get()});
-    }
+    const auto attach = [&fds](const sys::UniqueFd& fd) {
+      if (fd) fds.push_back(fd.get());
+      return static_cast<bool>(fd);
+    };
+    const sys::UniqueFd pidfd(sys::raw::pidfd_open(pid, 0));
+    spawned.with_pidfd = leader_has_pidfd_ = attach(pidfd);
+    const bool is_first = !own_children_;
+    if (is_first) own_children_.reset(open_proc("thread-self/children"));  // may be missing
+    spawned.pid = plan_.namespaces.contains(Namespace::kPid) ? only_child(own_children_.get()) : pid;
+    const std::string number = std::to_string(spawned.pid);
+    const sys::UniqueFd tasks(open_proc(number + "/task", O_DIRECTORY));
+    const sys::UniqueFd children(
+        tasks ? ::openat(tasks.get(), (number + "/children").c_str(), O_RDONLY | O_CLOEXEC) : -1);
+    spawned.with_tasks = children && attach(tasks) && attach(children);
+    spawned.with_children = is_first && attach(own_children_);
+    sys::UniqueFd work;
+    if (announced_work_ != place_.work_number()) work = place_.open_work();
+    spawned.with_workspace = attach(work);
+    announced_work_ = place_.work_number();
     if (!sys::send_all(plan_.channel.get(), wire::framed(spawned), fds)) leader_ready_ = false;
   }
 
@@ -376,6 +382,7 @@ class Keeper {
   Place place_;
   sys::UniqueFd null_device_;
   sys::UniqueFd own_children_;
+  unsigned long announced_work_ = 0;  // Place::work_number(): the first one is 1
   sys::UniqueFd child_ended_;
   sys::UniqueFd child_ruleset_;
   sys::KillAll reach_ = sys::KillAll::kReachesOthers;

@@ -265,6 +265,10 @@ void fields(Coder& coder, Value& m)
   requires std::is_same_v<std::remove_const_t<Value>, Spawned>
 {
   coder.field(m.pid);
+  coder.field(m.with_pidfd);
+  coder.field(m.with_tasks);
+  coder.field(m.with_children);
+  coder.field(m.with_workspace);
   coder.field(m.stage);
   coder.field(m.error_number);
   coder.field(m.failure);

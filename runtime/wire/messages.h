@@ -171,10 +171,13 @@ struct Launch {  // one child at a time: not while a spare is there
 };
 
 // keeper -> supervisor. Attached, in this order, unless it failed: the supervisor's end of the call's
-// channel (not for a command), read ends of stdout and stderr, pidfd, the workspace, and where the
-// kernel has them the leader's "children" file and "task" folder.
+// channel (not for a command), read ends of stdout and stderr, not blocking, and what is true below.
 struct Spawned {
-  int32_t pid = 0;  // 0: failed
+  int32_t pid = 0;             // 0: failed
+  bool with_pidfd = false;     // of the leader
+  bool with_tasks = false;     // its "task" folder and its "children" file: two
+  bool with_children = false;  // the keeper's "children" file: once
+  bool with_workspace = false; // when it is another than at the last Spawned
   std::optional<policy::Stage> stage;
   int32_t error_number = 0;
   std::string failure;

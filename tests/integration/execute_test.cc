@@ -383,6 +383,40 @@ TEST_F(Extension, WhatDoesNotImportOrFailsIsFoundAtConstruction) {
   EXPECT_THROW(Sandbox{options_}, ExtensionError);
 }
 
+// What a preloaded module registered runs once in the child that a call is, and as ever when the code forks.
+TEST_F(Extension, AtForkHooksOfAPreloadedModule) {
+  std::ofstream(directory_ / "forks_for_test.py")
+      << "import os\n"
+         "seen = []\n"
+         "def tell(text): return lambda: seen.append(text)\n"
+         "os.register_at_fork(before=tell('before 1'), after_in_parent=tell('parent 1'), after_in_child=tell('child 1'))\n"
+         "os.register_at_fork(before=tell('before 2'), after_in_child=tell('child 2'))\n"
+         "errors = []\n"
+         "for wrong in ({}, {'before': 1}, {'after': tell('')}):\n"
+         "    try: os.register_at_fork(**wrong)\n"
+         "    except TypeError: errors.append(len(errors))\n";
+  options_.preload = {"forks_for_test"};
+  for (const int spares : {0, 2}) {
+    options_.spares = spares;
+    Sandbox sandbox(options_);
+    const Result result = sandbox.execute(
+        "import forks_for_test as f, os\n"
+        "own = f.seen[:]\n"
+        "f.seen.clear()\n"
+        "r, w = os.pipe()\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n"
+        "    os.write(w, ','.join(f.seen).encode())\n"
+        "    os._exit(0)\n"
+        "os.waitpid(pid, 0)\n"
+        "[f.errors, own, f.seen, os.read(r, 100).decode()]\n");
+    EXPECT_EQ(result.return_value,
+              R"([[0,1,2],["child 1","child 2"],["before 2","before 1","parent 1"],)"
+              R"("before 2,before 1,child 1,child 2"])")
+        << spares;
+  }
+}
+
 TEST_F(Extension, WithoutTheSelfCheckItIsTheCallsError) {
   options_.globals_provider = "ext_for_test:bad";
   options_.self_check = SelfCheck::kNo;

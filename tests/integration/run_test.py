@@ -386,12 +386,12 @@ class Streams(RunCase):
         self.assertEqual(self.run_argv("sh", stdin=b"exit 3", options=["--stdin"]).code, 3)
 
     def test_streamed_as_it_comes_and_whole(self):
-        process = self.start("sh", "-c", "echo first; read line < $0; head -c 5000000 /dev/zero", os.path.join(self.home, "fifo"),
-                             options=["--stream"])
-        os.mkfifo(os.path.join(self.home, "fifo"))
-        os.chmod(os.path.join(self.home, "fifo"), 0o666)
+        path = os.path.join(self.home, "fifo")
+        os.mkfifo(path)
+        os.chmod(path, 0o666)
+        process = self.start("sh", "-c", "echo first; read line < $0; head -c 5000000 /dev/zero", path, options=["--stream"])
         self.assertEqual(process.stdout.readline(), b"first\n")
-        with open(os.path.join(self.home, "fifo"), "w") as fifo:
+        with open(path, "w") as fifo:
             fifo.write("go\n")
         self.assertEqual(process.stdout.read(), bytes(5_000_000))
         self.assertEqual(process.wait(HANGS), 0)

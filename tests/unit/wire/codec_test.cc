@@ -66,7 +66,7 @@ TEST(Codec, EveryMessageComesBackAsItWas) {
   launch.write_paths = {"/tmp"};
   launch.merge_output = true;
   expect_round_trip(launch);
-  expect_round_trip(Spawned{17, policy::Stage::kLandlock, 1, "why"});
+  expect_round_trip(Spawned{17, true, false, true, false, policy::Stage::kLandlock, 1, "why"});
   expect_round_trip(SpareReady{policy::Stage::kIdentity, 1, "why"});
   expect_round_trip(LeaderEnded{});
   expect_round_trip(Reap{});
