@@ -243,7 +243,7 @@ void Call::Impl::replace_spare() {
   const auto ready = frame ? wire::message_in<wire::SpareReady>(*frame) : std::nullopt;
   if (ready && ready->failed_stage) return state_.on_set_up_failed(set_up_failure(*ready));
   if (++spares_lost_ == kMostLost)
-    return state_.on_internal("a child ended before its request, " + std::to_string(kMostLost) + " times");
+    return state_.on_internal("the child ended before it was set up, " + std::to_string(kMostLost) + " times");
   keeper_->reap_soon();
   keeper_->spawn(wire::WarmUp::kNo);
 }
@@ -277,7 +277,10 @@ void Call::Impl::run(Clock::time_point now) {
   if (request_ && !channel_ended_) read_channel(now);
   keeper_->pump();
   if (keeper_->failure() && !state_.has_verdict()) state_.on_internal(*keeper_->failure());
-  if (ended || keeper_->leader_ended()) state_.on_leader_silent();
+  if (!ended && !keeper_->leader_ended()) return;
+  // No code has run in one that never was set up: it is not the code's doing.
+  if (request_ && !set_up_) state_.on_internal("the child ended before it was set up");
+  state_.on_leader_silent();
 }
 
 void Call::Impl::read_channel(Clock::time_point now) {
