@@ -32,11 +32,22 @@ foreach(name IN ITEMS stages steps)
   add_dependencies(${name}_test pyplaypen_zygote)
 endforeach()
 
+add_executable(fake_zygote fault/fake_zygote.cc)
+set_target_properties(fake_zygote PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+target_link_libraries(fake_zygote PRIVATE project_settings project_sanitizers pyplaypen_wire pyplaypen_sys)
+pyplaypen_test(peers_test
+  LABELS fault
+  SOURCES fault/peers_test.cc
+  LIBRARIES pyplaypen_supervisor pyplaypen_sys
+  TIMEOUT 120)
+target_compile_definitions(peers_test PRIVATE PYPLAYPEN_FAKE_ZYGOTE="$<TARGET_FILE:fake_zygote>")
+add_dependencies(peers_test fake_zygote)
+
 # The same without root's rights.
 add_executable(as_ordinary_user fault/as_ordinary_user.cc)
 set_target_properties(as_ordinary_user PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
 target_link_libraries(as_ordinary_user PRIVATE project_settings)
-foreach(name IN ITEMS frames_test lifecycle_test recovery_test stages_test steps_test)
+foreach(name IN ITEMS frames_test lifecycle_test peers_test recovery_test stages_test steps_test)
   add_test(NAME ${name}.ordinary_user COMMAND as_ordinary_user $<TARGET_FILE:${name}>)
   set_tests_properties(${name}.ordinary_user PROPERTIES LABELS "adversarial;fault" TIMEOUT 300)
 endforeach()
