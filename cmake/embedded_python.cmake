@@ -19,22 +19,35 @@ if(PYPLAYPEN_PYTHON_BARRED)
                   "-DPYPLAYPEN_PYTHON=/usr/bin/python3.")
 endif()
 
-# pyplaypen_embedded_python: the interpreter as the zygote links it. Its static library where there is one,
-# as in the distribution's own python3: then its code can lie on huge pages (runtime/sys/huge_text.h).
+# pyplaypen_embedded_python: the interpreter as the zygote links it. Statically where that can be had, as
+# the distribution's own python3 is: then its code can lie on huge pages (runtime/sys/huge_text.h).
 add_library(pyplaypen_embedded_python INTERFACE)
-execute_process(
-  COMMAND ${PYPLAYPEN_PYTHON} -c "import sysconfig
+if(PYPLAYPEN_STATIC_PYTHON)
+  execute_process(
+    COMMAND ${PYPLAYPEN_PYTHON} -c "import sysconfig
 v = sysconfig.get_config_var
-print(v('LIBPL') + '/' + v('LIBRARY'), v('LIBS'), v('MODLIBS'), v('SYSLIBS'), sep=';')"
-  OUTPUT_VARIABLE PYPLAYPEN_STATIC_PYTHON OUTPUT_STRIP_TRAILING_WHITESPACE)
-string(REPLACE " " ";" PYPLAYPEN_STATIC_PYTHON "${PYPLAYPEN_STATIC_PYTHON}")
-list(POP_FRONT PYPLAYPEN_STATIC_PYTHON PYPLAYPEN_PYTHON_ARCHIVE)
-if(EXISTS ${PYPLAYPEN_PYTHON_ARCHIVE} AND NOT PYPLAYPEN_PYTHON_ARCHIVE MATCHES "\\.so$")
-  list(REMOVE_DUPLICATES PYPLAYPEN_STATIC_PYTHON)
-  target_link_options(pyplaypen_embedded_python INTERFACE
-    -no-pie -Wl,-z,separate-code -Wl,-z,max-page-size=0x200000)
-  target_link_libraries(pyplaypen_embedded_python INTERFACE
-    -Wl,--whole-archive ${PYPLAYPEN_PYTHON_ARCHIVE} -Wl,--no-whole-archive ${PYPLAYPEN_STATIC_PYTHON})
+print(v('LIBPL') + '/' + v('LIBRARY'), v('LIBS'), v('MODLIBS'), v('SYSLIBS'))"
+    OUTPUT_VARIABLE archive OUTPUT_STRIP_TRAILING_WHITESPACE)
+  separate_arguments(libraries UNIX_COMMAND "${archive}")
+  list(POP_FRONT libraries archive)
+  list(REMOVE_DUPLICATES libraries)
+  set(options -no-pie -Wl,-z,separate-code -Wl,-z,max-page-size=0x200000)
+  set(whole_archive -Wl,--whole-archive ${archive} -Wl,--no-whole-archive)
+  if(EXISTS ${archive})
+    include(CheckCXXSourceCompiles)
+    set(CMAKE_REQUIRED_INCLUDES ${Python3_INCLUDE_DIRS})
+    set(CMAKE_REQUIRED_LINK_OPTIONS ${options})
+    set(CMAKE_REQUIRED_LIBRARIES ${whole_archive} ${libraries})
+    check_cxx_source_compiles("#include <Python.h>
+int main() { return Py_IsInitialized(); }" PYPLAYPEN_HAS_STATIC_PYTHON)
+    unset(CMAKE_REQUIRED_INCLUDES)
+    unset(CMAKE_REQUIRED_LINK_OPTIONS)
+    unset(CMAKE_REQUIRED_LIBRARIES)
+  endif()
+endif()
+if(PYPLAYPEN_STATIC_PYTHON AND PYPLAYPEN_HAS_STATIC_PYTHON)
+  target_link_options(pyplaypen_embedded_python INTERFACE ${options})
+  target_link_libraries(pyplaypen_embedded_python INTERFACE ${whole_archive} ${libraries})
 else()
   target_link_libraries(pyplaypen_embedded_python INTERFACE Python3::Python)
 endif()

@@ -8,9 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <ctime>
 
 #include "runtime/policy/stage.h"
 #include "runtime/sys/channel.h"
@@ -58,19 +56,6 @@ sys::UniqueFd make_stdin(const StandardInput& source) {
     }
   }
   return {};
-}
-
-constexpr int64_t kNanoseconds = 1'000'000'000;
-
-// When an entry of /dev/shm was made or removed last, by anybody; a time that is not over yet (clocks
-// go by ticks, in which more may follow) and what cannot be told give a value that equals no other.
-int64_t last_change_of_shared_memory() {
-  static std::atomic<int64_t> unequal{-1};
-  struct stat info{};
-  timespec now{};
-  if (::stat("/dev/shm", &info) != 0 || ::clock_gettime(CLOCK_REALTIME_COARSE, &now) != 0) return --unequal;
-  const int64_t changed = info.st_ctim.tv_sec * kNanoseconds + info.st_ctim.tv_nsec;
-  return changed < now.tv_sec * kNanoseconds + now.tv_nsec ? changed : --unequal;
 }
 
 // What system calls say, with the way out.
@@ -230,7 +215,7 @@ void Call::Impl::start_code(Clock::time_point now) {
   if (leader_has_ended()) return replace_spare();
   std::vector<int> fds;
   if (stdin_) fds.push_back(stdin_.get());
-  shared_memory_before_ = last_change_of_shared_memory();
+  shared_before_ = supervisor::shared_objects();
   if (!sys::send_all(keeper_->spare().channel.get(), wire::framed(*request_), fds)) return replace_spare();
   state_.on_request_sent(now);
 }
@@ -366,9 +351,9 @@ void Call::Impl::begin_end(Clock::time_point now) {
   }
   supervisor::Spare& spare = keeper_->spare();
   const bool alone = state_.report() && keeper_->kill_leader_and_see_it_alone();
-  // What is in /dev/shm is for the keeper to look through, and then waited for.
+  // What has been made meanwhile is for the keeper to look through, and then waited for.
   const bool nothing_left = alone && sys::is_empty_directory(keeper_->work()) &&
-                            last_change_of_shared_memory() == shared_memory_before_;
+                            supervisor::shared_objects() == shared_before_;
   if (nothing_left) {
     // No death is waited for: what is on its way out can neither fork nor write any more.
     drain_all(OutputStream::kStdout, spare.out);

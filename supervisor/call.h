@@ -14,6 +14,7 @@
 #include "supervisor/call_state.h"
 #include "supervisor/output.h"
 #include "supervisor/pool.h"
+#include "supervisor/shared_objects.h"
 
 namespace pyplaypen {
 namespace supervisor {
@@ -79,7 +80,7 @@ struct Call::Impl {
   supervisor::Capture stdout_;
   supervisor::Capture stderr_;
   std::array<char, 65536> chunk_;  // one full pipe (man 7 pipe)
-  int64_t shared_memory_before_ = 0;
+  supervisor::SharedObjects shared_before_;
   bool launched_ = false;
   int keepers_lost_ = 0;
   int spares_lost_ = 0;

@@ -10,6 +10,8 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <map>
+#include <mutex>
 
 #include "runtime/sys/proc.h"
 #include "runtime/sys/raw.h"
@@ -88,8 +90,12 @@ Features probe() {
 }  // namespace
 
 const Features& features() {
-  static const Features found = probe();
-  return found;
+  static std::mutex mutex;
+  static std::map<uid_t, Features> found;  // by who asks: a host may drop its rights after the first look
+  const std::scoped_lock lock(mutex);
+  const auto [at, is_new] = found.try_emplace(::geteuid());
+  if (is_new) at->second = probe();
+  return at->second;
 }
 
 }  // namespace pyplaypen::policy

@@ -35,6 +35,7 @@ bool replace(const Segment& segment) noexcept {
   bool moved = false;
   if (::madvise(copy, segment.length, MADV_HUGEPAGE) == 0) {
     std::memcpy(copy, reinterpret_cast<const void*>(segment.start), segment.used);
+    __builtin___clear_cache(copy, copy + segment.used);  // for aarch64, before it is run
     moved = ::madvise(copy, segment.length, MADV_COLLAPSE) == 0 &&
             ::mprotect(copy, segment.length, segment.protection) == 0 &&
             ::mremap(copy, segment.length, segment.length, MREMAP_MAYMOVE | MREMAP_FIXED,

@@ -56,12 +56,23 @@ constexpr Fault kFaults[] = {
     {Stage::kLandlock, SYS_landlock_restrict_self},
     {Stage::kDescriptors, SYS_close_range},
     {Stage::kSignals, SYS_rt_sigprocmask, [](const Intercepted& call) { return call.arguments[0] == SIG_SETMASK; }},
-    {Stage::kWarmUp, SYS_getrandom},
     {Stage::kLimits, SYS_prlimit64, [](const Intercepted& call) { return call.arguments[2] != 0; }},
-    {Stage::kExec, SYS_execve},
 };
+constexpr Fault kOfCode = {Stage::kWarmUp, SYS_getrandom};
+constexpr Fault kOfCommands = {Stage::kExec, SYS_execve};
+
+std::vector<Fault> with(const Fault& one) {
+  std::vector<Fault> faults(std::begin(kFaults), std::end(kFaults));
+  faults.push_back(one);
+  return faults;
+}
 
 class Stages : public ::testing::TestWithParam<Fault> {
+ public:
+  static std::string name(const ::testing::TestParamInfo<Fault>& one) {
+    return std::string(policy::stage_name(one.param.stage));
+  }
+
  protected:
   void SetUp() override {
     if (const std::string why = testing::cannot_intercept(); !why.empty()) GTEST_SKIP() << why;
@@ -114,8 +125,10 @@ class Stages : public ::testing::TestWithParam<Fault> {
       std::filesystem::temp_directory_path() / ("stages-" + std::to_string(::getpid()));
 };
 
-TEST_P(Stages, FailWhileTheCallWaits) {
-  if (GetParam().stage == Stage::kExec) GTEST_SKIP() << "a stage of commands only";
+class StagesOfCode : public Stages {};
+class StagesOfCommands : public Stages {};
+
+TEST_P(StagesOfCode, FailWhileTheCallWaits) {
   with_fault(
       [](Sandbox& sandbox) {
         const std::string answer = answer_of(sandbox.execute("6 * 7"));
@@ -125,8 +138,7 @@ TEST_P(Stages, FailWhileTheCallWaits) {
       0);
 }
 
-TEST_P(Stages, FailInASpare) {
-  if (GetParam().stage == Stage::kExec) GTEST_SKIP() << "a stage of commands only";
+TEST_P(StagesOfCode, FailInASpare) {
   with_fault(
       [](Sandbox& sandbox) {
         int failures = 0;
@@ -142,8 +154,7 @@ TEST_P(Stages, FailInASpare) {
       2);
 }
 
-TEST_P(Stages, FailForACommand) {
-  if (GetParam().stage == Stage::kWarmUp) GTEST_SKIP() << "a stage of code only";
+TEST_P(StagesOfCommands, FailForACommand) {
   with_fault(
       [](Sandbox& sandbox) {
         const ProcessResult failed = sandbox.run_process({"true"});
@@ -160,8 +171,8 @@ TEST_P(Stages, FailForACommand) {
       0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, Stages, ::testing::ValuesIn(kFaults),
-                         [](const auto& one) { return std::string(policy::stage_name(one.param.stage)); });
+INSTANTIATE_TEST_SUITE_P(Each, StagesOfCode, ::testing::ValuesIn(with(kOfCode)), Stages::name);
+INSTANTIATE_TEST_SUITE_P(Each, StagesOfCommands, ::testing::ValuesIn(with(kOfCommands)), Stages::name);
 
 }  // namespace
 }  // namespace pyplaypen

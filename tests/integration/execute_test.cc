@@ -1,13 +1,17 @@
 // Whole calls of execute: the real zygote on the real kernel.
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/msg.h>
 #include <sys/resource.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "tests/integration/sandbox_fixture.h"
 
@@ -442,6 +446,26 @@ TEST_F(Execute, NothingOfACallIsSeenByTheNext) {
         "seen");
     ASSERT_TRUE(result.ok()) << result.error->message;
     EXPECT_EQ(result.return_value, "[false,false,false,false,[],[],false]");
+  }
+}
+
+// As root: each slot's user is its own, and so are the user's objects.
+TEST_F(Execute, SharedObjectsAreGoneWhenTheCallHasReturned) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root: elsewhere they are not told from those of others";
+  const std::pair<const char*, std::function<int(int)>> kinds[] = {
+      {"c.shmget(0, 4096, 0o1600)", [](int id) { shmid_ds info{}; return ::shmctl(id, IPC_STAT, &info); }},
+      {"c.semget(0, 1, 0o1600)", [](int id) { return ::semctl(id, 0, GETVAL); }},
+      {"c.msgget(0, 0o1600)", [](int id) { msqid_ds info{}; return ::msgctl(id, IPC_STAT, &info); }}};
+  for (int round = 0; round < 5; ++round) {
+    for (const auto& [make, look] : kinds) {
+      const Result result = run(std::string("import ctypes; c = ctypes.CDLL(None)\n") + make);
+      ASSERT_TRUE(result.ok()) << result.error->message;
+      const int id = std::stoi(result.return_value);
+      ASSERT_GE(id, 0) << make;
+      EXPECT_EQ(look(id), -1) << make;
+    }
+    ASSERT_TRUE(run("open('/dev/shm/pyplaypen-test-object', 'w').close()").ok());
+    EXPECT_FALSE(std::filesystem::exists("/dev/shm/pyplaypen-test-object"));
   }
 }
 

@@ -233,7 +233,7 @@ class LimitsHold(RunCase):
         # The inner one runs as another user, who need not be able to enter where it was built.
         copy = shutil.copy(BIN, os.path.join(self.home, "pyplaypen"))
         inner = [copy, "run", "--", "sh", "-c", "echo $TMPDIR; exit 5"]
-        done = self.run_argv(BIN, "run", "--", *inner)
+        done = self.run_argv(copy, "run", "--", *inner)
         self.assertEqual(done.code, 5, done.err)
         self.assertTrue(done.out.startswith(self.tmp.encode()))
 
