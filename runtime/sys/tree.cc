@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,15 +31,23 @@ std::vector<pid_t> descendants(std::span<const pid_t> spared) {
 }
 
 // Stops all of the tree first: a stopped process cannot fork, so that a second look finds what the
-// first one missed. Then kills it. What was forked in between is found by the caller's next round.
+// first one missed. Then kills all that was ever seen: a look may leave out a process while others end
+// (man 5 proc on "children"), and one that stays stopped would be waited for in vain. None of these PIDs
+// can be another's by then: their parents are stopped, or are us.
 void kill_by_walk(std::span<const pid_t> spared = {}) {
-  for (size_t seen = 0;;) {
-    const std::vector<pid_t> found = descendants(spared);
-    for (const pid_t pid : found) ::kill(pid, SIGSTOP);
-    if (found.size() <= seen) break;
-    seen = found.size();
+  std::set<pid_t> seen;
+  for (bool more = true; more;) {
+    for (bool again = true; again;) {
+      again = false;
+      for (const pid_t pid : descendants(spared))
+        if (seen.insert(pid).second) {
+          ::kill(pid, SIGSTOP);
+          again = true;
+        }
+    }
+    for (const pid_t pid : seen) ::kill(pid, SIGKILL);
+    more = std::ranges::any_of(descendants(spared), [&](pid_t pid) { return !seen.contains(pid); });
   }
-  for (const pid_t pid : descendants(spared)) ::kill(pid, SIGKILL);
 }
 
 // Kills and reaps the leader alone. What it had started is our child by the time it can be reaped, so
@@ -91,7 +100,10 @@ void end_others(std::span<const pid_t> spared) {
     const std::vector<pid_t> found = children_but(spared);
     if (found.empty()) return;
     kill_by_walk(spared);
-    for (const pid_t pid : found) (void)retry_eintr([&] { return ::waitpid(pid, nullptr, __WALL); });
+    for (const pid_t pid : found) {
+      ::kill(pid, SIGKILL);  // it is our child, and nobody else reaps it
+      (void)retry_eintr([&] { return ::waitpid(pid, nullptr, __WALL); });
+    }
   }
 }
 

@@ -80,7 +80,8 @@ void Disturber::kill_one() {
   }
   // A keeper is not reaped yet, and so what it left not ended, while it is a zombie of a live zygote.
   if (gone.back() == keeper)
-    (void)comes_true([&] { return is_dead(zygote) || status_field(keeper, "State").empty(); });
+    if (!comes_true([&] { return is_dead(zygote) || status_field(keeper, "State").empty(); }))
+      failure_ = "a zygote did not reap its keeper " + std::to_string(keeper) + " within 20 s";
   ++disturbance_.done;
 }
 

@@ -51,7 +51,7 @@ constexpr long kMayGrow = 1 << 20;     // it keeps freed memory for a while
 #else
 constexpr long kMayGrow = 4096;        // kB, of this process, from a tenth of the calls on
 #endif
-constexpr double kDeadlineSeconds = 60;  // a call that takes this long has been forgotten
+constexpr double kDeadlineSeconds = 25;  // a call that takes this long has been forgotten for a while
 
 // What the calls did, together.
 class Tally {
