@@ -45,16 +45,19 @@ struct Call::Impl {
   using Clock = supervisor::Clock;
 
   void step(Clock::time_point now);
+  void enter();
   void start(Clock::time_point now);
   void run(Clock::time_point now);
   void read_channel(Clock::time_point now);
   void start_code(Clock::time_point now);
   void start_command(Clock::time_point now);
+  void replace_spare();
   void take_in(OutputStream stream, std::string_view bytes);
   void drain(OutputStream stream, sys::UniqueFd& pipe);
   void drain_all(OutputStream stream, sys::UniqueFd& pipe);
   bool leader_has_ended() const;
   void begin_end(Clock::time_point now);
+  void lose_keeper(const std::string& why, Clock::time_point now);
   void end(Clock::time_point now);
   void collect_artifacts();
   void finish();
@@ -79,13 +82,17 @@ struct Call::Impl {
   std::array<char, 65536> chunk_;  // one full pipe (man 7 pipe)
   supervisor::SharedObjects shared_before_;
   bool launched_ = false;
+  int keepers_lost_ = 0;
+  int spares_lost_ = 0;
   bool ending_ = false;
   bool set_up_ = false;       // the child has said so
+  bool channel_ended_ = false;
   Clock::time_point set_up_at_;
   // The spare's, once it is given up.
   bool may_have_files_ = false;
   sys::UniqueFd out_;
   sys::UniqueFd err_;
+  std::string files_lost_;  // why; empty: they can be collected
   double collect_ms_ = 0;
   bool finished_ = false;
 

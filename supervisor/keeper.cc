@@ -3,18 +3,24 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
-#include <system_error>
 
 #include "runtime/sys/channel.h"
 #include "runtime/sys/error.h"
 #include "runtime/sys/raw.h"
+#include "supervisor/way_out.h"
 
 namespace pyplaypen::supervisor {
 namespace {
+
+// It ends its call and removes its directories first; only a process in an uninterruptible sleep needs
+// more than a few ms for that.
+constexpr int kFarewellMilliseconds = 10'000;
 
 // The PIDs in a "children" file, two at the most: none, one, or more is all that matters.
 int read_children(int fd, pid_t (&pids)[2]) {
@@ -42,7 +48,7 @@ void Keeper::queue(Order what, const std::string& frame) {
 
 void Keeper::flush() {
   if (unsent_.empty()) return;
-  if (!sys::send_all(channel_.get(), std::exchange(unsent_, {}))) fail("the slot's keeper has ended");
+  if (!sys::send_all(channel_.get(), std::exchange(unsent_, {}))) fail_by_end();
   ended_.reset();  // now: the keeper works while we close its descriptors
 }
 
@@ -57,7 +63,7 @@ void Keeper::launch(const wire::Launch& launch, std::span<const int> fds) {
   if (has_spare() || spawning()) reap();
   flush();
   outstanding_.push_back(Order::kLaunch);
-  if (!sys::send_all(channel_.get(), wire::framed(launch), fds)) fail("the slot's keeper has ended");
+  if (!sys::send_all(channel_.get(), wire::framed(launch), fds)) fail_by_end();
 }
 
 void Keeper::reap_soon() {
@@ -75,9 +81,11 @@ void Keeper::reap() {
 void Keeper::pump() {
   while (!failure_) {
     const sys::Received received = sys::receive(channel_.get(), reader_.buffer(), &fds_, false);
+    if (received == sys::Received::kFdsLost)
+      return fail(with_way_out("the descriptors of a child could not be taken", EMFILE));
     while (const auto frame = reader_.next()) handle(*frame);
     if (!reader_.error().empty()) return fail(reader_.error());
-    if (received == sys::Received::kEnd) return fail("the slot's keeper has ended");
+    if (received == sys::Received::kEnd) return fail_by_end();
     if (received == sys::Received::kWouldBlock) return;
   }
 }
@@ -85,7 +93,7 @@ void Keeper::pump() {
 void Keeper::handle(const wire::Frame& frame) {
   if (auto ready = wire::message_in<wire::KeeperReady>(frame)) {
     ready_ = std::move(*ready);
-    if (!ready_.failure.empty()) fail(ready_.failure);
+    if (!ready_.failure.empty()) fail(with_way_out_of_tmpdir(ready_.failure, ready_.error_number));
   } else if (const auto reaped = wire::message_in<wire::Reaped>(frame)) {
     if (outstanding_.empty() || outstanding_.front() != Order::kReap)
       return fail("the slot's keeper reaped unasked");
@@ -110,9 +118,7 @@ void Keeper::handle_spawned(const wire::Spawned& spawned) {
       launch_failure_ = spawned;
       return;
     }
-    return fail("a child could not be forked: " +
-                (spawned.failure.empty() ? std::generic_category().message(spawned.error_number)
-                                         : spawned.failure));
+    return fail(with_way_out_of_tmpdir("no child could be made: " + spawned.failure, spawned.error_number));
   }
   Spare spare;
   spare.pid = spawned.pid;
@@ -137,10 +143,26 @@ void Keeper::fail(std::string why) {
   if (!failure_) failure_ = std::move(why);
 }
 
+void Keeper::fail_by_end() {
+  has_ended_ = true;
+  fail("the slot's keeper has ended");
+}
+
+bool Keeper::wait_for_end() {
+  ::shutdown(channel_.get(), SHUT_WR);
+  pollfd ended{channel_.get(), POLLIN, 0};
+  for (std::string ignored; sys::retry_eintr([&] { return ::poll(&ended, 1, kFarewellMilliseconds); }) > 0;
+       ignored.clear())
+    if (sys::receive(channel_.get(), ignored, nullptr, false) == sys::Received::kEnd) return true;
+  return false;
+}
+
 bool Keeper::spare_ready() {
   if (!spare_) return false;
-  pollfd channel{spare_->channel.get(), POLLIN, 0};
-  return ::poll(&channel, 1, 0) > 0;
+  pollfd fds[] = {{spare_->channel.get(), POLLIN, 0}, {channel_.get(), POLLIN, 0}};
+  if (::poll(fds, 2, 0) <= 0) return false;
+  if (fds[1].revents != 0) pump();  // its end: it has nothing else to say now
+  return fds[0].revents != 0 && !failure_;
 }
 
 std::optional<wire::Reaped> Keeper::take_reaped() {

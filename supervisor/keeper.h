@@ -52,10 +52,15 @@ class Keeper {
   // The keeper is gone, or says it cannot work: its sentence.
   const std::optional<std::string>& failure() const { return failure_; }
 
+  // It is gone, and not merely unable to work.
+  bool has_ended() const { return has_ended_; }
+  // Tells it that nobody is here any more and waits for its end. False when it takes too long.
+  bool wait_for_end();
+
   bool spawning() const { return is_outstanding(Order::kSpawn); }
   bool reaping() const { return is_outstanding(Order::kReap); }
   bool has_spare() const { return spare_.has_value(); }
-  // The spare says that it is set up (or failed to be); looks at its channel without waiting.
+  // The spare says that it is set up (or failed to be), and its keeper lives; looks without waiting.
   bool spare_ready();
   Spare& spare() { return *spare_; }
   // The answer to the last reap().
@@ -78,6 +83,7 @@ class Keeper {
   void handle(const wire::Frame& frame);
   void handle_spawned(const wire::Spawned& spawned);
   void fail(std::string why);
+  void fail_by_end();
 
   uint32_t slot_;
   sys::UniqueFd channel_;
@@ -93,6 +99,7 @@ class Keeper {
   std::optional<wire::Reaped> reaped_;
   std::optional<wire::Spawned> launch_failure_;
   bool leader_ended_ = false;
+  bool has_ended_ = false;
   std::deque<Order> outstanding_;  // answered in this order
 };
 

@@ -70,16 +70,19 @@ class Pool {
 
  private:
   void start_zygote();
+  void make_base();
+  void drop_idle();
   std::unique_ptr<Keeper> open_keeper();
   uint32_t free_slot() const;
   void drop_failed();
+  void end_keeper(Keeper& keeper);
 
   mutable std::mutex mutex_;
   PoolOptions options_;
   std::string temp_directory_;
-  std::optional<BaseDirectory> base_;
+  std::unique_ptr<BaseDirectory> base_;
   wire::Setup setup_;
-  std::optional<ZygoteProcess> zygote_;
+  std::unique_ptr<ZygoteProcess> zygote_;  // with CPython started
   wire::Ready ready_;
   std::vector<std::unique_ptr<Keeper>> idle_;
   std::vector<bool> slots_in_use_;

@@ -26,6 +26,7 @@
 #include "runtime/wire/codec.h"
 #include "zygote/child.h"
 #include "zygote/leftovers.h"
+#include "zygote/oom_order.h"
 #include "zygote/place.h"
 
 namespace pyplaypen::zygote {
@@ -82,7 +83,9 @@ class Keeper {
     }
     sys::end_tree(leader_, reach_);
     remove_leftovers();
-    place_.remove();
+    // Where only the zygote has died, the supervisor may be collecting what a call left; the slot's next
+    // keeper takes the directories over.
+    if (supervisor_is_gone_) place_.remove();
   }
 
  private:
@@ -156,7 +159,10 @@ class Keeper {
       place_.empty_trash([&] { return ::poll(events.data(), events.size(), 0) > 0; });
       return true;
     }
-    if (events[1].revents != 0) return false;
+    if (events[1].revents != 0) {
+      supervisor_is_gone_ = (events[0].revents & POLLHUP) != 0;
+      return false;
+    }
     if (events[2].revents != 0) {
       signalfd_siginfo ignored;
       while (::read(child_ended_.get(), &ignored, sizeof ignored) > 0) {
@@ -164,7 +170,9 @@ class Keeper {
       sys::reap_orphans(leader_);
       tell_of_leader();
     }
-    return events[0].revents == 0 || serve();
+    if (events[0].revents == 0 || serve()) return true;
+    supervisor_is_gone_ = true;
+    return false;
   }
 
   void tell_of_leader() {
@@ -218,9 +226,11 @@ class Keeper {
       child.private_environment = &private_environment_;
 
       PyOS_BeforeFork();
+      oom_order_.first();
       const pid_t pid = ::fork();
       const int fork_error = errno;
       if (pid == 0) run_child(child);
+      oom_order_.not_first();
       PyOS_AfterFork_Parent();
       if (pid < 0) throw sys::Error(fork_error, "fork");
       leader_ = pid;
@@ -228,6 +238,7 @@ class Keeper {
       announce(pid, ours, out_read, err_read);
     } catch (const sys::Error& error) {
       spawned.error_number = error.code().value();
+      spawned.failure = error.what();
       send(wire::framed(spawned));
     }
   }
@@ -271,7 +282,9 @@ class Keeper {
       plan.ruleset = own_ruleset ? own_ruleset.get() : child_ruleset_.get();
       plan.limits = command_limits(message.limits);
       plan.program = &program;
+      oom_order_.first();
       jail::Launch launched = jail::launch(plan);
+      oom_order_.not_first();
       if (launched.failure.error != 0) {
         failed.stage = launched.failure.stage;
         failed.error_number = launched.failure.error;
@@ -365,6 +378,7 @@ class Keeper {
   }
 
   const KeeperPlan& plan_;
+  OomOrder oom_order_;  // before we stop being dumpable
   Place place_;
   sys::UniqueFd null_device_;
   sys::UniqueFd own_children_;
@@ -379,6 +393,7 @@ class Keeper {
   pid_t leader_ = 0;
   bool leader_ready_ = false;
   bool leader_has_pidfd_ = true;
+  bool supervisor_is_gone_ = false;
 };
 
 }  // namespace
@@ -395,6 +410,8 @@ void keep(KeeperPlan& plan, Entrance& entrance) {
   } catch (const std::exception& error) {
     wire::KeeperReady failed;
     failed.failure = error.what();
+    if (const auto* of_the_system = dynamic_cast<const sys::Error*>(&error))
+      failed.error_number = of_the_system->code().value();
     (void)sys::send_all(plan.channel.get(), wire::framed(failed));  // its end tells as much
     ::_exit(1);
   }

@@ -44,7 +44,10 @@ bool seed_random(const Captured& captured, PyObject* generator) {
 bool seed_numpy(PyObject* seed) {
   if (seed == nullptr) return true;
   uint32_t words[8];
-  if (::getrandom(words, sizeof words, 0) != static_cast<ssize_t>(sizeof words)) return false;
+  if (::getrandom(words, sizeof words, 0) != static_cast<ssize_t>(sizeof words)) {
+    PyErr_SetFromErrno(PyExc_OSError);
+    return false;
+  }
   const PyRef list = PyRef::steal(PyList_New(0));
   for (const uint32_t word : words) {
     const PyRef number = PyRef::steal(PyLong_FromUnsignedLong(word));

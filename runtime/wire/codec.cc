@@ -39,7 +39,10 @@ auto members(Is<Ready> auto& m) {
   return std::tie(m.extension_failed, m.failure, m.python_version, m.mapped_bytes);
 }
 auto members(Is<OpenKeeper> auto& m) { return std::tie(m.slot, m.uid, m.gid); }
-auto members(Is<KeeperReady> auto& m) { return std::tie(m.failure, m.scoped, m.user_namespace, m.workspace); }
+auto members(Is<CloseKeeper> auto& m) { return std::tie(m.slot); }
+auto members(Is<KeeperReady> auto& m) {
+  return std::tie(m.failure, m.scoped, m.user_namespace, m.workspace, m.error_number);
+}
 auto members(Is<Spawn> auto& m) { return std::tie(m.warm_up); }
 auto members(Is<Launch> auto& m) {
   return std::tie(m.argv, m.environment, m.write_paths, m.merge_output, m.uid, m.gid, m.limits);
@@ -186,6 +189,7 @@ std::string encode(const Setup& message) { return encode_fields(message); }
 std::string encode(const StartPython& message) { return encode_fields(message); }
 std::string encode(const Ready& message) { return encode_fields(message); }
 std::string encode(const OpenKeeper& message) { return encode_fields(message); }
+std::string encode(const CloseKeeper& message) { return encode_fields(message); }
 std::string encode(const KeeperReady& message) { return encode_fields(message); }
 std::string encode(const Spawn& message) { return encode_fields(message); }
 std::string encode(const Launch& message) { return encode_fields(message); }
@@ -210,6 +214,7 @@ template std::optional<Setup> decode(std::string_view);
 template std::optional<StartPython> decode(std::string_view);
 template std::optional<Ready> decode(std::string_view);
 template std::optional<OpenKeeper> decode(std::string_view);
+template std::optional<CloseKeeper> decode(std::string_view);
 template std::optional<KeeperReady> decode(std::string_view);
 template std::optional<Spawn> decode(std::string_view);
 template std::optional<Launch> decode(std::string_view);

@@ -127,12 +127,20 @@ struct OpenKeeper {
   bool operator==(const OpenKeeper&) const = default;
 };
 
+// supervisor -> zygote: end a keeper, whatever state it is in, and all that it had. Answered by Reaped.
+struct CloseKeeper {
+  uint32_t slot = 0;
+
+  bool operator==(const CloseKeeper&) const = default;
+};
+
 // keeper -> supervisor, first: what it has.
 struct KeeperReady {
   std::string failure;          // empty: ready
   bool scoped = false;          // a Landlock domain with signal scope: kill(-1) reaches the slot only
   bool user_namespace = false;  // RLIMIT_NPROC counts the slot alone
   std::string workspace;        // absolute path of the calls' current directory
+  int32_t error_number = 0;     // of the failure, where it has one
 
   bool operator==(const KeeperReady&) const = default;
 };
@@ -196,7 +204,7 @@ struct Reap {
   bool operator==(const Reap&) const = default;
 };
 
-// keeper -> supervisor: nothing of the call is alive.
+// keeper -> supervisor: nothing of the call is alive; all zero from the zygote: nothing of the keeper is.
 struct Reaped {
   int32_t wait_status = 0;  // of the leader, man 2 wait
   uint64_t cpu_microseconds = 0;  // of the leader and what it waited for

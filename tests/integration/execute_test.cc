@@ -231,6 +231,20 @@ TEST_F(Execute, AnExitBehindOurBackIsProtocol) {
   EXPECT_EQ(result.stdout_output.bytes, "x\n");
 }
 
+TEST_F(Execute, CodeThatClosesItsChannelRunsToItsOwnEnd) {
+  const Result closed = run("import os, time\nos.closerange(3, 2000)\ntime.sleep(0.05)\nprint('to the end')\n1");
+  EXPECT_EQ(type_of(closed), "protocol") << closed.error->message;
+  EXPECT_EQ(closed.error->exit_code, 1);
+  EXPECT_EQ(closed.stdout_output.bytes, "to the end\n");
+  const Result replaced = run("import os\nos.execv('/bin/sh', ['sh', '-c', 'sleep 0.05; echo other; exit 7'])");
+  EXPECT_EQ(type_of(replaced), "protocol") << replaced.error->message;
+  EXPECT_EQ(replaced.error->exit_code, 7);
+  EXPECT_EQ(replaced.stdout_output.bytes, "other\n");
+  Limits limits;
+  limits.wall_seconds = 0.2;
+  EXPECT_EQ(type_of("import os\nos.closerange(0, 2000)\nwhile True: pass", limits), "timeout");
+}
+
 TEST_F(Execute, BusyWhenNoSlotComesInTime) {
   Limits longer;
   longer.wall_seconds = 20;
