@@ -20,7 +20,7 @@ if(PYPLAYPEN_PYTHON_BARRED)
 endif()
 
 # pyplaypen_embedded_python: the interpreter as the zygote links it. Statically where that can be had, as
-# the distribution's own python3 is: then its code can lie on huge pages (runtime/sys/huge_text.h).
+# the distribution's own python3 is: then its code can lie on huge pages (runtime/sys/huge_pages.h).
 add_library(pyplaypen_embedded_python INTERFACE)
 if(PYPLAYPEN_STATIC_PYTHON)
   execute_process(

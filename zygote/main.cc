@@ -6,7 +6,7 @@
 
 #include <cstdio>
 
-#include "runtime/sys/huge_text.h"
+#include "runtime/sys/huge_pages.h"
 #include "zygote/oom_order.h"
 #include "zygote/server.h"
 
@@ -24,7 +24,7 @@ int main() {
     (void)::setrlimit(RLIMIT_NOFILE, &files);  // the soft one has to do then
   }
   pyplaypen::zygote::come_after_calls();
-  (void)pyplaypen::sys::put_text_on_huge_pages();  // or not, and be slower
+  (void)pyplaypen::sys::put_code_on_huge_pages();  // or not, and be slower
   if (::setsid() < 0 || ::chdir("/") != 0) return 1;
   return pyplaypen::zygote::serve(pyplaypen::sys::UniqueFd(kChannelFd));
 }
