@@ -1,11 +1,10 @@
 #include "supervisor/enforcement.h"
 
-#include <linux/capability.h>
 #include <unistd.h>
 
 #include "runtime/policy/pids_cap.h"
+#include "runtime/policy/root_rights.h"
 #include "runtime/sys/proc.h"
-#include "runtime/sys/raw.h"
 #include "supervisor/uid_range.h"
 
 namespace pyplaypen::supervisor {
@@ -41,9 +40,10 @@ Host look_at_host(uint32_t wanted_uid) {
   Host host;
   host.features = policy::features();
   host.is_root = ::geteuid() == 0;
-  host.can_kill = !host.is_root || sys::raw::has_capability(CAP_KILL);
-  if (host.features.can_drop_uid)
+  if (host.features.can_drop_uid) {
     host.first_uid = usable_uids(sys::read_small_file("/proc/self/uid_map"), wanted_uid);
+    host.missing_rights = policy::missing_rights_over_others();
+  }
   host.pids_cap = policy::pids_cap();
   return host;
 }
@@ -81,9 +81,11 @@ std::string unenforceable(const Enforcement& enforcement) {
 }
 
 void refuse_missing(const SandboxOptions& options, const Host& host) {
-  if (drops_root(options, host) && !host.can_kill)
-    throw Refused("this root has CAP_SETUID, so that calls run as other users, but no CAP_KILL to end them with: "
-                  "give it CAP_KILL, or take CAP_SETUID away, too");
+  const bool others = drops_root(options, host) || (host.features.can_drop_uid && options.command_uid != 0);
+  if (others && !host.missing_rights.empty())
+    throw Refused("this root has CAP_SETUID and CAP_SETGID, so that calls run as other users, but to end them and to "
+                  "remove what they leave it lacks " + host.missing_rights +
+                  ": give it those, too, or take CAP_SETUID away; calls then run as root's own user");
   if (host.features.landlock_abi < kAbiWithScopes && !host.features.children_file)
     throw Refused("the processes of a call cannot be told from others here: this kernel has neither Landlock ABI 6 "
                   "nor /proc/thread-self/children (CONFIG_PROC_CHILDREN)");

@@ -14,7 +14,7 @@ namespace pyplaypen::supervisor {
 struct Host {
   policy::Features features;
   bool is_root = false;
-  bool can_kill = true;  // CAP_KILL, or nobody else's processes to kill
+  std::string missing_rights;  // policy::missing_rights_over_others(), where root can become others
   std::optional<uint32_t> first_uid;  // of the slots, where root can give them UIDs; see uid_range.h
   std::optional<uint64_t> pids_cap;  // policy::pids_cap()
 };

@@ -70,5 +70,35 @@ TEST_F(ContainerRoot, ObjectsOfTheSlotsUserAreRemoved) {
   });
 }
 
+TEST_F(ContainerRoot, WhoCannotCleanUpAfterItsCallsIsRefused) {
+  for (const auto& [missing, name] : {std::pair{CAP_CHOWN, "CAP_CHOWN"}, {CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE"},
+                                      {CAP_FOWNER, "CAP_FOWNER"}, {CAP_KILL, "CAP_KILL"}})
+    testing::in_own_process([&] {
+      keep_only(kInAContainer, missing);
+      try {
+        Sandbox sandbox(quiet_options());
+        ADD_FAILURE() << "not refused without " << name;
+      } catch (const Refused& refused) {
+        EXPECT_NE(std::string_view(refused.what()).find(name), std::string_view::npos) << refused.what();
+      }
+    });
+}
+
+TEST_F(ContainerRoot, WithoutAnyItIsAsAnOrdinaryUser) {
+  testing::in_own_process([] {
+    keep_only({});
+    Sandbox sandbox(quiet_options());
+    EXPECT_EQ(sandbox.enforcement().at("user"), "unchanged");
+    EXPECT_NE(sandbox.enforcement().at("process_count"), "hard_per_call");  // root is never counted
+    const Result result = sandbox.execute(
+        "import os\nopen('artifact', 'w').write('x')\nos.chmod('artifact', 0)\nos.chmod('.', 0)\nos.getuid()");
+    ASSERT_TRUE(result.ok()) << result.error->message;
+    EXPECT_EQ(result.return_value, "0");
+    ASSERT_EQ(result.artifacts.size(), 1U);
+    EXPECT_EQ(result.artifacts[0].path, "artifact");
+    std::filesystem::remove_all(result.artifact_root);
+  });
+}
+
 }  // namespace
 }  // namespace pyplaypen

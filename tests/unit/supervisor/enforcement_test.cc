@@ -77,12 +77,20 @@ TEST(Enforcement, CommandsShareAUserUnlessTheyStayRoot) {
   EXPECT_EQ(enforcement_for({}, ordinary_host()).at("process_count_of_commands"), "hard_per_call");
 }
 
-TEST(Enforcement, ARootThatCannotEndItsCallsIsRefused) {
+TEST(Enforcement, ARootThatCannotEndOrCleanUpAfterOthersIsRefused) {
   Host host = root_host();
-  host.can_kill = false;
-  EXPECT_THROW(refuse_missing({}, host), Refused);
-  host.first_uid.reset();  // then calls are root's own
-  EXPECT_NO_THROW(refuse_missing({}, host));
+  host.missing_rights = "CAP_DAC_OVERRIDE, CAP_KILL";
+  try {
+    refuse_missing({}, host);
+    ADD_FAILURE() << "not refused";
+  } catch (const Refused& refused) {
+    EXPECT_NE(std::string_view(refused.what()).find(host.missing_rights), std::string_view::npos) << refused.what();
+  }
+  SandboxOptions options;
+  options.child_uid = 0;
+  EXPECT_THROW(refuse_missing(options, host), Refused);  // commands still are another user's
+  options.command_uid = 0;
+  EXPECT_NO_THROW(refuse_missing(options, host));
 }
 
 TEST(Enforcement, AKernelWhereCallsCannotBeToldFromOthersIsRefused) {
