@@ -386,10 +386,10 @@ class Streams(RunCase):
         self.assertEqual(self.run_argv("sh", stdin=b"exit 3", options=["--stdin"]).code, 3)
 
     def test_streamed_as_it_comes_and_whole(self):
+        os.mkfifo(os.path.join(self.home, "fifo"))  # first, since the command may be quick
+        os.chmod(os.path.join(self.home, "fifo"), 0o666)
         process = self.start("sh", "-c", "echo first; read line < $0; head -c 5000000 /dev/zero", os.path.join(self.home, "fifo"),
                              options=["--stream"])
-        os.mkfifo(os.path.join(self.home, "fifo"))
-        os.chmod(os.path.join(self.home, "fifo"), 0o666)
         self.assertEqual(process.stdout.readline(), b"first\n")
         with open(os.path.join(self.home, "fifo"), "w") as fifo:
             fifo.write("go\n")

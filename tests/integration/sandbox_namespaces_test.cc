@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "pyplaypen/namespaces.h"
 #include "pyplaypen/sandbox.h"
 #include "runtime/sys/proc.h"
 #include "tests/fault/deny_namespaces.h"
@@ -23,6 +24,8 @@ using testing::AsWho;
 using testing::in_own_process;
 using testing::TempTree;
 using testing::Who;
+
+constexpr char kNoUserNamespaces[] = "user namespaces are refused here";
 
 SandboxOptions options_with(Namespaces namespaces) {
   SandboxOptions options;
@@ -52,6 +55,7 @@ INSTANTIATE_TEST_SUITE_P(, SandboxNamespacesTest, ::testing::Values(Who::kSelf, 
                          testing::who_name);
 
 TEST_P(SandboxNamespacesTest, CodeAndCommandsAreInTheSameOnes) {
+  if (!userns_available()) GTEST_SKIP() << kNoUserNamespaces;
   run_here([] {
     SandboxOptions options = options_with(kDefaultNamespaces);
     options.hostname = "box";
@@ -80,6 +84,7 @@ TEST_P(SandboxNamespacesTest, MappedToThemselvesCommandsKeepTheirUser) {
 }
 
 TEST_P(SandboxNamespacesTest, EveryCallFindsTheSameAndLeavesNothing) {
+  if (!userns_available()) GTEST_SKIP() << kNoUserNamespaces;
   run_here([] {
     for (const MapTo map : {MapTo::kRoot, MapTo::kSelf}) {
       SandboxOptions options = options_with(kAllNamespaces);
@@ -100,6 +105,7 @@ TEST_P(SandboxNamespacesTest, EveryCallFindsTheSameAndLeavesNothing) {
 }
 
 TEST_P(SandboxNamespacesTest, ARefusedNamespaceIsLeftOutWithAWarningOrRefused) {
+  if (!userns_available()) GTEST_SKIP() << kNoUserNamespaces;
   run_here([] {
     in_own_process([] {
       ASSERT_TRUE(testing::deny_namespaces(CLONE_NEWUTS));
