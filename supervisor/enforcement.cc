@@ -52,15 +52,17 @@ bool drops_root(const SandboxOptions& options, const Host& host) {
   return host.first_uid && options.child_uid != 0;
 }
 
-Enforcement enforcement_for(const SandboxOptions& options, const Host& host, Namespaces inside) {
+Enforcement enforcement_for(const SandboxOptions& options, const Host& host, Namespaces inside,
+                            const CgroupOffer& cgroup) {
   Enforcement map;
   for (const std::string_view name : limit_names()) map[std::string(name)] = "hard";
   map["cpu_seconds"] = "hard_per_process";
-  map["memory_bytes"] = "hard_per_process";
+  map["memory_bytes"] = cgroup.memory ? "hard_per_call" : "hard_per_process";
   map["open_files"] = "hard_per_process";
   map["process_count"] = process_count(options, host);
   // Commands run as one user, so that a working tree can be opened to it.
   map["process_count_of_commands"] = process_count_of_commands(options, host);
+  if (cgroup.processes) map["process_count"] = map["process_count_of_commands"] = "hard_per_call";
   map["filesystem_writes"] = filesystem_writes(options, host);
   map["container_resources"] = host.pids_cap ? "container" : "unsupported";
   map["signals"] = host.features.landlock_abi >= kAbiWithScopes ? "hard"
@@ -76,7 +78,8 @@ std::string unenforceable(const Enforcement& enforcement) {
   if (enforcement.at("process_count") != "unsupported") return "";
   return "process_count cannot be enforced here: calls run as this process's own user, user namespaces "
          "are denied, and no pids cap is set. Run as root, so that calls get users of their own; or "
-         "allow user namespaces; or set a pids cap (docker run --pids-limit=N, systemd TasksMax=); or "
+         "allow user namespaces; or give a cgroup (SandboxOptions::cgroups, --cgroup); or set a pids cap (docker run "
+         "--pids-limit=N, systemd TasksMax=); or "
          "accept the gap (SandboxOptions::on_unenforceable = kWarn, as the command does)";
 }
 

@@ -7,6 +7,7 @@
 
 #include "pyplaypen/sandbox.h"
 #include "runtime/policy/features.h"
+#include "supervisor/cgroup_offer.h"
 
 namespace pyplaypen::supervisor {
 
@@ -26,7 +27,9 @@ Host look_at_host(uint32_t wanted_uid);
 bool drops_root(const SandboxOptions& options, const Host& host);
 
 // `inside`: the namespaces of the calls' own, beside one that only counts processes.
-Enforcement enforcement_for(const SandboxOptions& options, const Host& host, Namespaces inside = {});
+// `cgroup`: what the one that was given can do.
+Enforcement enforcement_for(const SandboxOptions& options, const Host& host, Namespaces inside = {},
+                            const CgroupOffer& cgroup = {});
 
 // A sentence for each limit that cannot be enforced, with the way out; empty: all can.
 std::string unenforceable(const Enforcement& enforcement);

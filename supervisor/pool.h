@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "runtime/jail/cgroup.h"
 #include "runtime/sys/unique_fd.h"
 #include "runtime/wire/messages.h"
 #include "supervisor/keeper.h"
@@ -24,6 +26,7 @@ struct PoolOptions {
   std::optional<uint32_t> first_uid;  // slots run as free UIDs from here on; absent: as ourselves
   std::optional<uint32_t> gid;
   std::filesystem::path zygote;
+  std::vector<std::string> cgroups;  // each slot has a group beneath all of these; empty: none
 };
 
 // One caller's turn. Made by enter(), given back by leave(); readable event = it has come.
@@ -73,12 +76,14 @@ class Pool {
   std::unique_ptr<Keeper> open_keeper();
   uint32_t free_slot() const;
   void drop_failed();
+  jail::Cgroup* cgroup_of(uint32_t slot);
 
   mutable std::mutex mutex_;
   PoolOptions options_;
   std::string temp_directory_;
   std::optional<BaseDirectory> base_;
   wire::Setup setup_;
+  std::map<uint32_t, jail::Cgroup> cgroups_;  // by slot; they outlive its keepers
   std::optional<ZygoteProcess> zygote_;
   wire::Ready ready_;
   std::vector<std::unique_ptr<Keeper>> idle_;

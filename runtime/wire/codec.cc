@@ -220,6 +220,7 @@ void fields(Coder& coder, Value& m)
   coder.field(m.slot);
   coder.field(m.uid);
   coder.field(m.gid);
+  coder.field(m.cgroup_entrances);
 }
 
 template <typename Coder, typename Value>

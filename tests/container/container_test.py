@@ -447,6 +447,56 @@ class RootWithoutOne(unittest.TestCase):
                         self.assertIn(f"CAP_{missing}", done.stderr)
 
 
+class WithACgroup(unittest.TestCase):
+    """Where the engine leaves cgroups writable, and where it does not."""
+
+    # In directories of the test's own, which are gone afterwards unless something was left in them.
+    WITH_GROUPS = """
+import os, subprocess, sys
+tops = ['/sys/fs/cgroup'] if os.path.exists('/sys/fs/cgroup/cgroup.controllers') else ['/sys/fs/cgroup/memory', '/sys/fs/cgroup/pids']
+groups = [top + '/pyplaypen-container-test' for top in tops] if sys.argv[1] == 'made' else tops
+try:
+    if sys.argv[1] == 'made':
+        for group in groups:
+            os.mkdir(group)
+    options = [word for group in groups for word in ('--cgroup', group)]
+    code = subprocess.run(['pyplaypen', sys.argv[2], *options, *sys.argv[3:]]).returncode
+finally:
+    if sys.argv[1] == 'made':
+        for group in groups:
+            os.rmdir(group)
+sys.exit(code)
+"""
+
+    def pyplaypen(self, flags, which, *arguments):
+        return docker("run", "--rm", "--network", "none", *flags, "--entrypoint", "python3", IMAGE, "-c", self.WITH_GROUPS, which,
+                      *arguments)
+
+    def test_a_call_is_limited_as_a_whole(self):
+        flags = ("--user", "0", "--volume", "/sys/fs/cgroup:/sys/fs/cgroup:rw")
+        said = self.pyplaypen(flags, "made", "enforcement", "--json")
+        words = json.loads(said.stdout or "{}")
+        if words.get("memory_bytes") != "hard_per_call":
+            self.skipTest(f"this engine's cgroups cannot be used from within: {said.stderr}")
+        self.assertEqual([words["process_count"], words["process_count_of_commands"]], ["hard_per_call"] * 2)
+        # Each takes less than memory_bytes, all of them more; whoever is killed is told of in its wait status.
+        done = self.pyplaypen(flags, "made", "exec", "--limit", "memory_bytes=100_000_000", """
+import os, signal
+for _ in range(4):
+    if os.fork() == 0:
+        kept = bytearray(60_000_000)
+        signal.pause()
+os.waitstatus_to_exitcode(os.wait()[1])""")
+        self.assertEqual(json.loads(done.stdout)["return_value"], -signal.SIGKILL, (done.stdout, done.stderr))
+
+    def test_one_that_may_not_be_written(self):
+        for flags in ((), ("--user", "0")):
+            done = self.pyplaypen(flags, "top", "exec", "1 + 1")
+            self.assertIn("the cgroup that was given cannot be used", done.stderr)
+            self.assertEqual(json.loads(done.stdout)["return_value"], 2)
+            self.assertEqual(self.pyplaypen(flags, "top", "exec", "--strict", "1 + 1").returncode, 125)
+
+
 class AsTheFirstProcess(unittest.TestCase):
     """pyplaypen itself is pid 1, as the image is run."""
 
