@@ -25,12 +25,23 @@ std::string process_count_of_commands(const SandboxOptions& options, const Host&
   return host.pids_cap ? "container" : "unsupported";  // root is not counted
 }
 
+bool confines_writes(const SandboxOptions& options) {
+  return options.confine_writes != WriteConfinement::kNone || (options.landlock && options.landlock->write_paths);
+}
+
+// A cgroup's limits are files: who may write them, by owner and Landlock, has no limits.
+bool code_is_held_by_cgroup(const SandboxOptions& options, const Host& host) {
+  return drops_root(options, host) || confines_writes(options);
+}
+
+bool commands_are_held_by_cgroup(const SandboxOptions& options, const Host& host) {
+  return (host.features.can_drop_uid && options.command_uid != 0) || confines_writes(options);
+}
+
 std::string filesystem_writes(const SandboxOptions& options, const Host& host) {
   const int abi = host.features.landlock_abi;
   if (abi <= 0) return "unsupported";
-  const bool confined = options.confine_writes != WriteConfinement::kNone ||
-                        (options.landlock && options.landlock->write_paths);
-  if (!confined) return "available";
+  if (!confines_writes(options)) return "available";
   return abi >= kAbiWithTruncate ? "hard_content" : "hard_content_except_truncate";
 }
 
@@ -57,12 +68,15 @@ Enforcement enforcement_for(const SandboxOptions& options, const Host& host, Nam
   Enforcement map;
   for (const std::string_view name : limit_names()) map[std::string(name)] = "hard";
   map["cpu_seconds"] = "hard_per_process";
-  map["memory_bytes"] = cgroup.memory ? "hard_per_call" : "hard_per_process";
+  const bool code = code_is_held_by_cgroup(options, host);
+  const bool commands = commands_are_held_by_cgroup(options, host);
+  map["memory_bytes"] = cgroup.memory && code && commands ? "hard_per_call" : "hard_per_process";
   map["open_files"] = "hard_per_process";
   map["process_count"] = process_count(options, host);
   // Commands run as one user, so that a working tree can be opened to it.
   map["process_count_of_commands"] = process_count_of_commands(options, host);
-  if (cgroup.processes) map["process_count"] = map["process_count_of_commands"] = "hard_per_call";
+  if (cgroup.processes && code) map["process_count"] = "hard_per_call";
+  if (cgroup.processes && commands) map["process_count_of_commands"] = "hard_per_call";
   map["filesystem_writes"] = filesystem_writes(options, host);
   map["container_resources"] = host.pids_cap ? "container" : "unsupported";
   map["signals"] = host.features.landlock_abi >= kAbiWithScopes ? "hard"
@@ -81,6 +95,14 @@ std::string unenforceable(const Enforcement& enforcement) {
          "allow user namespaces; or give a cgroup (SandboxOptions::cgroups, --cgroup); or set a pids cap (docker run "
          "--pids-limit=N, systemd TasksMax=); or "
          "accept the gap (SandboxOptions::on_unenforceable = kWarn, as the command does)";
+}
+
+std::string cgroup_gap(const SandboxOptions& options, const Host& host, const CgroupOffer& cgroup) {
+  if (!cgroup.missing.empty()) return cgroup.missing;
+  if (options.cgroups.empty() || (code_is_held_by_cgroup(options, host) && commands_are_held_by_cgroup(options, host)))
+    return "";
+  return "calls run as the user who owns the cgroup that was given, and can lift its limits: confine writes, too "
+         "(--confine-writes, SandboxOptions::confine_writes)";
 }
 
 void refuse_missing(const SandboxOptions& options, const Host& host) {

@@ -34,6 +34,9 @@ Enforcement enforcement_for(const SandboxOptions& options, const Host& host, Nam
 // A sentence for each limit that cannot be enforced, with the way out; empty: all can.
 std::string unenforceable(const Enforcement& enforcement);
 
+// A sentence for what the cgroup that was given does not hold; empty: nothing.
+std::string cgroup_gap(const SandboxOptions& options, const Host& host, const CgroupOffer& cgroup);
+
 // Throws Refused when something was asked for that this host does not have.
 void refuse_missing(const SandboxOptions& options, const Host& host);
 

@@ -136,7 +136,7 @@ ProcessResult process_result(Call::Impl& call, const Limits& limits) {
     if (!result.timed_out && WIFSIGNALED(*status) &&
         (WTERMSIG(*status) == SIGXCPU || (WTERMSIG(*status) == SIGKILL && used_up)))
       result.message = "cpu_seconds=" + limit_text(limits, "cpu_seconds") + " exceeded";
-    if (WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL && call.out_of_memory())
+    if (WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL && !result.timed_out && call.out_of_memory())
       result.message = supervisor::memory_used_up(limits);
   }
   return result;
@@ -151,8 +151,10 @@ struct Sandbox::Impl {
     supervisor::refuse_missing(options, host);
     const supervisor::NamespacePlan inside = try_namespaces();
     const supervisor::CgroupOffer cgroup = supervisor::try_cgroups(options.cgroups);
-    if (!cgroup.missing.empty() && options.strictness == Strictness::kStrict) throw Refused(cgroup.missing);
-    if (!cgroup.missing.empty()) warn(cgroup.missing);
+    if (const std::string gap = supervisor::cgroup_gap(options, host, cgroup); !gap.empty()) {
+      if (options.strictness == Strictness::kStrict) throw Refused(gap);
+      warn(gap);
+    }
     enforcement = supervisor::enforcement_for(options, host, inside.namespaces, cgroup);
     for (const std::string& note : inside.notes) warn(note);
     if (const std::string gap = supervisor::unenforceable(enforcement); !gap.empty()) {

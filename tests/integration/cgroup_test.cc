@@ -1,6 +1,7 @@
 // A Sandbox with a control group: what a call's processes take together.
 #include <filesystem>
 
+#include "pyplaypen/privilege.h"
 #include "tests/integration/processes.h"
 #include "tests/integration/sandbox_fixture.h"
 #include "tests/unit/cgroups.h"
@@ -65,6 +66,34 @@ TEST_F(CgroupTest, ItSaysThatACallIsCountedAsAWhole) {
   for (const char* key : {"memory_bytes", "process_count", "process_count_of_commands"})
     EXPECT_EQ(sandbox.enforcement().at(key), "hard_per_call") << key;
   EXPECT_EQ(probe_enforcement(options()).at("memory_bytes"), "hard_per_call");
+}
+
+constexpr char kLiftLimits[] =
+    "import os\n"
+    "lifted = []\n"
+    "for line in open('/proc/self/cgroup'):\n"
+    "  _, controllers, path = line.strip().split(':', 2)\n"
+    "  for top in '/sys/fs/cgroup', '/sys/fs/cgroup/' + controllers, '/sys/fs/cgroup/unified':\n"
+    "    for name in 'memory.max', 'pids.max', 'memory.limit_in_bytes', 'cgroup.procs', '../cgroup.procs':\n"
+    "      if not os.path.exists(top + path + '/' + name): continue\n"
+    "      try: open(top + path + '/' + name, 'w').close()\n"
+    "      except OSError: continue\n"
+    "      lifted.append(name)\n";
+
+TEST_F(CgroupTest, ACallCannotLiftItsLimitsNorLeave) {
+  Sandbox sandbox(options());
+  EXPECT_EQ(sandbox.execute(std::string(kLiftLimits) + "lifted").return_value, "[]");
+  SandboxOptions confined = options();
+  confined.child_uid = 0;  // who owns the files
+  confined.confine_writes = WriteConfinement::kLandlock;
+  if (landlock_abi() < 1) GTEST_SKIP() << "no Landlock";
+  Sandbox by_landlock(confined);
+  EXPECT_EQ(by_landlock.enforcement().at("process_count"), "hard_per_call");
+  EXPECT_EQ(by_landlock.execute(std::string(kLiftLimits) + "lifted").return_value, "[]");
+  confined.confine_writes = WriteConfinement::kNone;
+  Sandbox open(confined);
+  EXPECT_NE(open.enforcement().at("process_count"), "hard_per_call");
+  EXPECT_NE(open.execute(std::string(kLiftLimits) + "lifted").return_value, "[]");  // so the two above are not for nothing
 }
 
 TEST_F(CgroupTest, MemoryOfAllProcessesTogether) {

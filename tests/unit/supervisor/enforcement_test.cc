@@ -101,6 +101,37 @@ TEST(Enforcement, AKernelWhereCallsCannotBeToldFromOthersIsRefused) {
   EXPECT_THROW(refuse_missing({}, host), Refused);
 }
 
+TEST(Enforcement, ACgroupHoldsThoseWhoCannotWriteItsFiles) {
+  const CgroupOffer both{true, true, {}};
+  SandboxOptions options;
+  options.cgroups = {"/sys/fs/cgroup/ours"};
+  const auto words = [&](const Host& host) {
+    const Enforcement map = enforcement_for(options, host, {}, both);
+    return map.at("memory_bytes") + " " + map.at("process_count") + " " + map.at("process_count_of_commands");
+  };
+  EXPECT_EQ(words(root_host()), "hard_per_call hard_per_call hard_per_call");
+  EXPECT_EQ(cgroup_gap(options, root_host(), both), "");
+  Host ordinary = ordinary_host();
+  ordinary.features.user_namespace = false;
+  EXPECT_EQ(words(ordinary), "hard_per_process unsupported unsupported");
+  EXPECT_NE(cgroup_gap(options, ordinary, both).find("--confine-writes"), std::string::npos);
+  options.confine_writes = WriteConfinement::kLandlock;
+  EXPECT_EQ(words(ordinary), "hard_per_call hard_per_call hard_per_call");
+  EXPECT_EQ(cgroup_gap(options, ordinary, both), "");
+  options.confine_writes = WriteConfinement::kNone;
+  options.command_uid = 0;
+  EXPECT_EQ(words(root_host()), "hard_per_process hard_per_call unsupported");
+  EXPECT_EQ(cgroup_gap({}, ordinary, {}), "");
+}
+
+TEST(Enforcement, WhatACgroupCannotCountIsSaid) {
+  SandboxOptions options;
+  options.cgroups = {"/sys/fs/cgroup/ours"};
+  const CgroupOffer processes_only{false, true, "no memory there"};
+  EXPECT_EQ(enforcement_for(options, root_host(), {}, processes_only).at("memory_bytes"), "hard_per_process");
+  EXPECT_EQ(cgroup_gap(options, root_host(), processes_only), "no memory there");
+}
+
 TEST(Enforcement, HasAnEntryForEveryLimit) {
   const Enforcement map = enforcement_for({}, root_host());
   for (const std::string_view name : limit_names()) EXPECT_TRUE(map.contains(std::string(name))) << name;
