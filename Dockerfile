@@ -17,11 +17,7 @@ RUN bash -euc 'source scripts/lib.sh; build release pyplaypen pyplaypen_zygote p
 # Without the component "development": library, headers, CMake package.
 RUN DESTDIR=/installed cmake --install build/release --strip --component Unspecified
 
-FROM build AS test
-RUN bash -euc 'source scripts/lib.sh; need_packages "${TEST_PACKAGES[@]}"; build release'
-CMD ["bash", "-euc", "source scripts/lib.sh; run_tests release"]
-
-FROM ${BASE}
+FROM ${BASE} AS command
 # The second one's name has the version that the first one brings; it also brings libssl.
 RUN export DEBIAN_FRONTEND=noninteractive \
  && apt-get update && apt-get install -y --no-install-recommends python3 \
@@ -33,3 +29,10 @@ RUN useradd --uid 10001 --user-group --no-create-home --home-dir /nonexistent --
 USER pyplaypen
 WORKDIR /tmp
 ENTRYPOINT ["pyplaypen"]
+
+FROM build AS test
+RUN bash -euc 'source scripts/lib.sh; need_packages "${TEST_PACKAGES[@]}"; build release'
+CMD ["bash", "-euc", "source scripts/lib.sh; run_tests release"]
+
+# What is built when no target is named.
+FROM command

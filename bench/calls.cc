@@ -136,7 +136,7 @@ void add_calls(Plan& plan, const Mode& mode, Sandboxes& sandboxes, const std::st
                           [&sandboxes, code = snippet.code] {
                             return call_time(sandboxes.ready(), code, kPause);
                           }});
-  add_preload(plan, mode, sandboxes, "numpy", kNumpy, milliseconds(8));
+  add_preload(plan, mode, sandboxes, "numpy", kNumpy, milliseconds(15));
   add_preload(plan, mode, sandboxes, "pandas", kPandas, milliseconds(25));
   plan.items.push_back({"call/value_1mb", Unit::kMicroseconds, mode.scaled(5, 2), [&sandboxes] {
                           Limits limits;

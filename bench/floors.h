@@ -14,6 +14,6 @@ inline constexpr char kMegabyteList[] = "[[i, i / 7, 'item %d' % i, None] for i 
 
 // How long a machine is left alone before a sample of something that does not come back to back, so
 // that what the sample before left to do is done.
-inline constexpr std::chrono::milliseconds kPause{5};
+inline constexpr std::chrono::milliseconds kPause{10};
 
 }  // namespace pyplaypen::bench

@@ -77,14 +77,23 @@ class Goals:
         best = "p10" if a["unit"] == "us" else "p90"
         self.add(what, a["p50"] / b["p50"], bound, at_most, a[best] / b[best], note or f"{text(a)} : {text(b)}")
 
+    def against_ping_pong(self, what, ours, bound):
+        """Beside the byte that goes at once, the one that goes after the pause that the call had: cores that
+        sleep wake up for both."""
+        note = ""
+        rested = self.items.get("floor/ping_pong_after_pause")
+        if rested and ours in self.items and "floor/ping_pong" in self.items:
+            note = (f"{text(self.items[ours])} : {text(self.items['floor/ping_pong'])}; "
+                    f"{self.items[ours]['p50'] / rested['p50']:.1f} after the same rest")
+        self.ratio(f"{what} : ping-pong", ours, "floor/ping_pong", bound, note=note)
+
     def judge(self):
-        ping = "floor/ping_pong"
-        self.ratio("1+1, a spare ready : ping-pong", "call/ready", ping, 5)
+        self.against_ping_pong("1+1, a spare ready", "call/ready", 5)
         if ready := self.items.get("call/ready"):
             self.add("its p99 : its p50", ready["p99"] / ready["p50"], 5, True,
                      note=f"{ready['p99']:.0f} us : {ready['p50']:.0f} us")
-        self.ratio("30 unseen snippets : ping-pong", "call/snippets", ping, 15)
-        self.ratio("numpy preloaded and used : ping-pong", "call/numpy", ping, 20)
+        self.against_ping_pong("30 unseen snippets", "call/snippets", 15)
+        self.against_ping_pong("numpy preloaded and used", "call/numpy", 20)
         self.ratio("1+1, none ready : bare fork, confine, eval, exit", "call/none_ready",
                    "floor/bare_fork_reaped", 1.5)
         sustained = [f"sustained/poll/{n}" for n in (2, 4, 8) if f"sustained/poll/{n}" in self.items]

@@ -18,3 +18,36 @@ if(PYPLAYPEN_PYTHON_BARRED)
                   "enter: as root, calls run as another user and will not start. Choose one with "
                   "-DPYPLAYPEN_PYTHON=/usr/bin/python3.")
 endif()
+
+# pyplaypen_embedded_python: the interpreter as the zygote links it. Statically where that can be had, as
+# the distribution's own python3 is: then its code can lie on huge pages (runtime/sys/huge_text.h).
+add_library(pyplaypen_embedded_python INTERFACE)
+if(PYPLAYPEN_STATIC_PYTHON)
+  execute_process(
+    COMMAND ${PYPLAYPEN_PYTHON} -c "import sysconfig
+v = sysconfig.get_config_var
+print(v('LIBPL') + '/' + v('LIBRARY'), v('LIBS'), v('MODLIBS'), v('SYSLIBS'))"
+    OUTPUT_VARIABLE archive OUTPUT_STRIP_TRAILING_WHITESPACE)
+  separate_arguments(libraries UNIX_COMMAND "${archive}")
+  list(POP_FRONT libraries archive)
+  list(REMOVE_DUPLICATES libraries)
+  set(options -no-pie -Wl,-z,separate-code -Wl,-z,max-page-size=0x200000)
+  set(whole_archive -Wl,--whole-archive ${archive} -Wl,--no-whole-archive)
+  if(EXISTS ${archive})
+    include(CheckCXXSourceCompiles)
+    set(CMAKE_REQUIRED_INCLUDES ${Python3_INCLUDE_DIRS})
+    set(CMAKE_REQUIRED_LINK_OPTIONS ${options})
+    set(CMAKE_REQUIRED_LIBRARIES ${whole_archive} ${libraries})
+    check_cxx_source_compiles("#include <Python.h>
+int main() { return Py_IsInitialized(); }" PYPLAYPEN_HAS_STATIC_PYTHON)
+    unset(CMAKE_REQUIRED_INCLUDES)
+    unset(CMAKE_REQUIRED_LINK_OPTIONS)
+    unset(CMAKE_REQUIRED_LIBRARIES)
+  endif()
+endif()
+if(PYPLAYPEN_STATIC_PYTHON AND PYPLAYPEN_HAS_STATIC_PYTHON)
+  target_link_options(pyplaypen_embedded_python INTERFACE ${options})
+  target_link_libraries(pyplaypen_embedded_python INTERFACE ${whole_archive} ${libraries})
+else()
+  target_link_libraries(pyplaypen_embedded_python INTERFACE Python3::Python)
+endif()

@@ -8,9 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <ctime>
 
 #include "runtime/policy/stage.h"
 #include "runtime/sys/channel.h"
@@ -18,11 +16,15 @@
 #include "runtime/sys/remove_tree.h"
 #include "runtime/wire/json_text.h"
 #include "supervisor/artifacts.h"
+#include "supervisor/way_out.h"
 
 namespace pyplaypen {
 namespace {
 
 using supervisor::Phase;
+
+// How many keepers, or spares, end under a call before it has a child. More is no accident.
+constexpr int kMostLost = 3;
 
 constexpr int kMaxValueDepth = 64;  // the child refuses values deeper than 50
 
@@ -30,15 +32,19 @@ double milliseconds(supervisor::Clock::duration duration) {
   return std::chrono::duration<double, std::milli>(duration).count();
 }
 
-sys::UniqueFd open_stdin(const StandardInput& source) {
+// A file that is not there is the caller's mistake, to be thrown before there is a call.
+sys::UniqueFd open_stdin_file(const StandardInput& source) {
+  if (source.kind != StandardInput::Kind::kFile) return {};
+  return sys::UniqueFd(sys::check(::open(source.text.c_str(), O_RDONLY | O_CLOEXEC), "open", source.text));
+}
+
+sys::UniqueFd make_stdin(const StandardInput& source) {
   switch (source.kind) {
     case StandardInput::Kind::kEmpty:
+    case StandardInput::Kind::kFile:
       break;
     case StandardInput::Kind::kInherit:
       return sys::UniqueFd(sys::check(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0), "fcntl", "stdin"));
-    case StandardInput::Kind::kFile:
-      return sys::UniqueFd(
-          sys::check(::open(source.text.c_str(), O_RDONLY | O_CLOEXEC), "open", source.text));
     case StandardInput::Kind::kBytes: {
       sys::UniqueFd memory(sys::check(::memfd_create("stdin", MFD_CLOEXEC), "memfd_create"));
       std::string_view rest = source.text;
@@ -52,17 +58,22 @@ sys::UniqueFd open_stdin(const StandardInput& source) {
   return {};
 }
 
-constexpr int64_t kNanoseconds = 1'000'000'000;
+// What system calls say, with the way out.
+std::string sentence_of(const std::exception& error) {
+  const auto* of_the_system = dynamic_cast<const std::system_error*>(&error);
+  return of_the_system == nullptr ? error.what() : supervisor::with_way_out(error.what(), of_the_system->code().value());
+}
 
-// When an entry of /dev/shm was made or removed last, by anybody; a time that is not over yet (clocks
-// go by ticks, in which more may follow) and what cannot be told give a value that equals no other.
-int64_t last_change_of_shared_memory() {
-  static std::atomic<int64_t> unequal{-1};
+// Under a call's feet: then it could make no file.
+bool is_removed(int directory) {
   struct stat info{};
-  timespec now{};
-  if (::stat("/dev/shm", &info) != 0 || ::clock_gettime(CLOCK_REALTIME_COARSE, &now) != 0) return --unequal;
-  const int64_t changed = info.st_ctim.tv_sec * kNanoseconds + info.st_ctim.tv_nsec;
-  return changed < now.tv_sec * kNanoseconds + now.tv_nsec ? changed : --unequal;
+  return ::fstat(directory, &info) != 0 || info.st_nlink == 0;
+}
+
+std::string set_up_failure(const wire::SpareReady& ready) {
+  std::string why("the child could not be set up: stage ");
+  why.append(policy::stage_name(*ready.failed_stage)).append(": ");
+  return why + (ready.failure.empty() ? std::generic_category().message(ready.error_number) : ready.failure);
 }
 
 sys::UniqueFd open_directory(const std::filesystem::path& path) {
@@ -80,9 +91,8 @@ Call::Impl::Impl(supervisor::Pool& pool, wire::Request request, const Context& c
       limits_(request_->limits),
       context_(context),
       audit_(std::move(audit)),
-      stdin_(open_stdin(context.stdin_source)),
+      stdin_(open_stdin_file(context.stdin_source)),
       state_(supervisor::Job::kCode, limits_, Clock::now()),
-      turn_(pool.enter()),
       report_reader_(limits_.result_frame_bytes),
       stdout_(limits_.stdout_bytes),
       stderr_(limits_.stderr_bytes),
@@ -96,13 +106,12 @@ Call::Impl::Impl(supervisor::Pool& pool, wire::Launch launch, const ProcessOptio
       limits_(launch_->limits),
       sink_(options.sink),
       directory_(open_directory(options.cwd)),
-      stdin_(open_stdin(options.stdin_source)),
+      stdin_(open_stdin_file(options.stdin_source)),
       state_(supervisor::Job::kCommand, limits_, Clock::now()),
-      turn_(pool.enter()),
       stdout_(limits_.stdout_bytes),
       stderr_(limits_.stderr_bytes),
       set_up_at_(state_.started()) {
-  if (!stdin_) stdin_.reset(sys::check(::open("/dev/null", O_RDONLY | O_CLOEXEC), "open", "/dev/null"));
+  context_.stdin_source = options.stdin_source;
 }
 
 std::optional<int> Call::Impl::wait_status() const {
@@ -123,8 +132,10 @@ bool Call::Impl::advance() {
       step(Clock::now());
     } catch (const std::exception& error) {
       // The system failed us in the middle of a call: the one place where that becomes a result.
-      state_.on_internal(error.what());
-      if (ending_) state_.on_tree_gone(std::nullopt, Clock::now());
+      state_.on_internal(sentence_of(error));
+      if (ending_) {
+        keeper_ ? lose_keeper(sentence_of(error), Clock::now()) : state_.on_tree_gone(std::nullopt, Clock::now());
+      }
     }
     if (state_.phase() == Phase::kDone) break;
     if (state_.phase() == before) {
@@ -158,6 +169,7 @@ void Call::Impl::step(Clock::time_point now) {
   state_.on_time(now);
   switch (state_.phase()) {
     case Phase::kQueued:
+      if (!turn_) enter();
       if (turn_->event() < 0 || pool_.has_come(*turn_)) state_.on_slot(now);
       break;
     case Phase::kStarting:
@@ -174,9 +186,23 @@ void Call::Impl::step(Clock::time_point now) {
   }
 }
 
+void Call::Impl::enter() {
+  if (!stdin_) stdin_ = make_stdin(context_.stdin_source);
+  if (!stdin_ && launch_)
+    stdin_.reset(sys::check(::open("/dev/null", O_RDONLY | O_CLOEXEC), "open", "/dev/null"));
+  turn_ = pool_.enter();
+}
+
 void Call::Impl::start(Clock::time_point now) {
-  if (!keeper_) keeper_ = pool_.take();
-  keeper_->pump();
+  for (;;) {
+    if (!keeper_) keeper_ = pool_.take();
+    if (!keeper_->has_spare()) keeper_->pump();
+    // Nothing of the call has run yet: it may have another.
+    const bool killed = keeper_->has_ended() && !launched_;
+    const bool homeless = keeper_->has_spare() && is_removed(keeper_->work());
+    if (!(killed || homeless) || ++keepers_lost_ == kMostLost) break;
+    pool_.bury(std::move(keeper_));
+  }
   if (keeper_->failure()) return state_.on_internal(*keeper_->failure());
   request_ ? start_code(now) : start_command(now);
 }
@@ -186,18 +212,26 @@ void Call::Impl::start_code(Clock::time_point now) {
     if (!keeper_->spawning()) keeper_->spawn(wire::WarmUp::kNo);
     return;
   }
-  if (leader_has_ended()) {  // a spare that somebody killed: nothing of the code has run
-    keeper_->reap();
-    keeper_->spawn(wire::WarmUp::kNo);
-    return;
-  }
+  if (leader_has_ended()) return replace_spare();
   keeper_->limit(limits_);
   std::vector<int> fds;
   if (stdin_) fds.push_back(stdin_.get());
-  shared_memory_before_ = last_change_of_shared_memory();
-  const bool sent = sys::send_all(keeper_->spare().channel.get(), wire::framed(*request_), fds);
+  shared_before_ = supervisor::shared_objects();
+  if (!sys::send_all(keeper_->spare().channel.get(), wire::framed(*request_), fds)) return replace_spare();
   state_.on_request_sent(now);
-  if (!sent) state_.on_leader_silent();
+}
+
+// One that ended without a request: nothing of the code has run in it.
+void Call::Impl::replace_spare() {
+  wire::FrameReader reader;
+  (void)sys::receive(keeper_->spare().channel.get(), reader.buffer(), nullptr, false);  // its last words
+  const auto frame = reader.next();
+  const auto ready = frame ? wire::message_in<wire::SpareReady>(*frame) : std::nullopt;
+  if (ready && ready->failed_stage) return state_.on_set_up_failed(set_up_failure(*ready));
+  if (++spares_lost_ == kMostLost)
+    return state_.on_internal("the child ended before it was set up, " + std::to_string(kMostLost) + " times");
+  keeper_->reap_soon();
+  keeper_->spawn(wire::WarmUp::kNo);
 }
 
 void Call::Impl::start_command(Clock::time_point now) {
@@ -227,10 +261,13 @@ void Call::Impl::run(Clock::time_point now) {
   supervisor::Spare& spare = keeper_->spare();
   drain(OutputStream::kStdout, spare.out);
   drain(OutputStream::kStderr, spare.err);
-  if (request_) read_channel(now);
+  if (request_ && !channel_ended_) read_channel(now);
   keeper_->pump();
   if (keeper_->failure() && !state_.has_verdict()) state_.on_internal(*keeper_->failure());
-  if (ended || keeper_->leader_ended()) state_.on_leader_silent();
+  if (!ended && !keeper_->leader_ended()) return;
+  // No code has run in one that never was set up: it is not the code's doing.
+  if (request_ && !set_up_) state_.on_internal("the child ended before it was set up");
+  state_.on_leader_silent();
 }
 
 void Call::Impl::read_channel(Clock::time_point now) {
@@ -242,13 +279,7 @@ void Call::Impl::read_channel(Clock::time_point now) {
       if (!set_up_) {
         const auto ready = wire::message_in<wire::SpareReady>(*frame);
         if (!ready) return state_.on_bad_frame("the first frame is not that of a child set up");
-        if (ready->failed_stage) {
-          std::string why("the child could not be set up: stage ");
-          why.append(policy::stage_name(*ready->failed_stage)).append(": ");
-          return state_.on_set_up_failed(
-              why + (ready->failure.empty() ? std::generic_category().message(ready->error_number)
-                                            : ready->failure));
-        }
+        if (ready->failed_stage) return state_.on_set_up_failed(set_up_failure(*ready));
         set_up_ = true;
         set_up_at_ = now;
         continue;
@@ -267,7 +298,10 @@ void Call::Impl::read_channel(Clock::time_point now) {
     if (received == sys::Received::kEnd) {
       if (report_reader_.buffer() == std::string_view(&wire::kStackOverflowHint, 1))
         state_.on_stack_overflow_hint();
-      return state_.on_leader_silent();
+      // It is dying, or its code closed the channel or replaced it by another program: then it ends in
+      // its own way, which tells the verdict. Killed now, it would seem to have crashed.
+      channel_ended_ = true;
+      return;
     }
     if (received == sys::Received::kWouldBlock) return;
   }
@@ -303,7 +337,7 @@ void Call::Impl::drain_all(OutputStream stream, sys::UniqueFd& pipe) {
 
 bool Call::Impl::leader_has_ended() const {
   const supervisor::Spare& spare = keeper_->spare();
-  if (!spare.pidfd) return false;  // then the end of its channel has to do
+  if (!spare.pidfd) return false;  // then its keeper tells
   pollfd ended{spare.pidfd.get(), POLLIN, 0};
   return ::poll(&ended, 1, 0) > 0;
 }
@@ -311,43 +345,44 @@ bool Call::Impl::leader_has_ended() const {
 void Call::Impl::begin_end(Clock::time_point now) {
   ending_ = true;
   if (!keeper_) return state_.on_tree_gone(std::nullopt, now);
-  if (keeper_->failure()) {
-    pool_.bury(std::move(keeper_));
-    return state_.on_tree_gone(std::nullopt, now);
-  }
+  if (keeper_->failure()) return lose_keeper(*keeper_->failure(), now);
   if (!keeper_->has_spare()) {
     if (!launched_) return state_.on_tree_gone(std::nullopt, now);  // its spare is for another
     keeper_->reap();  // a command may have started meanwhile
     return;
   }
   supervisor::Spare& spare = keeper_->spare();
-  const bool alone = state_.report() && supervisor::kill_leader_and_see_it_alone(spare);
-  // What is in /dev/shm is for the keeper to look through, and then waited for.
-  const bool nothing_left = alone && sys::is_empty_directory(spare.work.get()) &&
-                            last_change_of_shared_memory() == shared_memory_before_;
+  const bool alone = state_.report() && keeper_->kill_leader_and_see_it_alone();
+  // What has been made meanwhile is for the keeper to look through, and then waited for.
+  const bool nothing_left = alone && sys::is_empty_directory(keeper_->work()) &&
+                            supervisor::shared_objects() == shared_before_;
   if (nothing_left) {
     // No death is waited for: what is on its way out can neither fork nor write any more.
     drain_all(OutputStream::kStdout, spare.out);
     drain_all(OutputStream::kStderr, spare.err);
-    keeper_->reap();
+    keeper_->reap_soon();  // with what finish() gives the keeper to do next
     (void)keeper_->ran_out_of_memory();  // one of its children, perhaps; the next call has no part in it
     return state_.on_tree_gone(std::nullopt, now);
   }
-  work_ = std::move(spare.work);
+  may_have_files_ = true;
   out_ = std::move(spare.out);
   err_ = std::move(spare.err);
   keeper_->reap();
+}
+
+// And with it the slot, which is another's from here on: what the call left there cannot be looked at.
+void Call::Impl::lose_keeper(const std::string& why, Clock::time_point now) {
+  state_.on_internal(why);
+  files_lost_ = why;
+  pool_.bury(std::move(keeper_));
+  state_.on_tree_gone(std::nullopt, now);
 }
 
 void Call::Impl::end(Clock::time_point now) {
   drain(OutputStream::kStdout, out_);
   drain(OutputStream::kStderr, err_);
   keeper_->pump();
-  if (keeper_->failure()) {
-    state_.on_internal(*keeper_->failure());
-    pool_.bury(std::move(keeper_));
-    return state_.on_tree_gone(std::nullopt, now);
-  }
+  if (keeper_->failure()) return lose_keeper(*keeper_->failure(), now);
   const auto reaped = keeper_->take_reaped();
   if (!reaped) return;
   // Nobody can write any more: what is in the pipes is all there will ever be.
@@ -358,29 +393,31 @@ void Call::Impl::end(Clock::time_point now) {
 }
 
 void Call::Impl::collect_artifacts() {
-  if (!request_ || !work_ || !result.ok()) return;
+  if (!request_ || !result.ok() || (!may_have_files_ && files_lost_.empty())) return;
   const auto started = Clock::now();
-  supervisor::Collected collected = supervisor::collect(work_.get(), limits_);
   const auto fail = [&](ErrorType type, std::string message) {
     result.error = supervisor::make_error(type, std::move(message));
     result.return_value = "null";
   };
+  if (!files_lost_.empty()) return fail(ErrorType::kInternal, files_lost_ + " before what the call left was looked at");
+  const int work = keeper_->work();
+  supervisor::Collected collected = supervisor::collect(work, limits_);
   if (!collected.breach.empty()) return fail(ErrorType::kArtifactLimit, collected.breach);
   for (const supervisor::Skipped& skipped : collected.skipped)
     result.skipped.push_back(skipped.path);
   if (collected.skipped_beyond > 0)
     result.skipped.push_back("... and " + std::to_string(collected.skipped_beyond) + " more");
   if (!collected.artifacts.empty()) {
-    if (audit_) supervisor::hash_artifacts(work_.get(), collected);
+    if (audit_) supervisor::hash_artifacts(work, collected);
     const supervisor::Kept kept =
         context_.artifact_root.empty()
-            ? supervisor::keep_under(work_.get(), collected, pool_.temp_directory(), result.request_id)
-            : supervisor::move_to(work_.get(), collected, context_.artifact_root.string(),
+            ? supervisor::keep_under(work, collected, pool_.temp_directory(), result.request_id)
+            : supervisor::move_to(work, collected, context_.artifact_root.string(),
                                   result.request_id);
     if (!kept.problem.empty()) return fail(ErrorType::kInternal, kept.problem);
     result.artifact_root = kept.root;
     // A returned string that is exactly the path of an artifact is that artifact's path.
-    const std::string inside = keeper_ ? keeper_->ready().workspace + "/" : "/";
+    const std::string inside = keeper_->ready().workspace + "/";
     for (const Artifact& artifact : collected.artifacts)
       if (result.return_value == wire::json_quote(inside + artifact.path))
         result.return_value = wire::json_quote(artifact.path);
@@ -398,13 +435,12 @@ void Call::Impl::finish() {
   try {
     collect_artifacts();
   } catch (const std::exception& error) {
-    result.error = supervisor::make_error(ErrorType::kInternal, error.what());
+    result.error = supervisor::make_error(ErrorType::kInternal, sentence_of(error));
     result.return_value = "null";
     result.artifacts.clear();
   }
-  work_.reset();
   if (keeper_) pool_.give_back(std::move(keeper_));
-  pool_.leave(turn_);
+  if (turn_) pool_.leave(turn_);
 
   const auto now = Clock::now();
   result.usage.wall_ms = milliseconds(now - state_.started());
@@ -433,15 +469,15 @@ std::vector<pollfd> Call::Impl::interest() const {
   };
   switch (state_.phase()) {
     case Phase::kQueued:
-      add(turn_->event());
+      if (turn_) add(turn_->event());
       break;
     case Phase::kStarting:
       if (keeper_) add(keeper_->channel());
       break;
     case Phase::kRunning: {
       const supervisor::Spare& spare = keeper_->spare();
-      for (const int fd : {spare.channel.get(), spare.out.get(), spare.err.get(), spare.pidfd.get()})
-        add(fd);
+      if (!channel_ended_) add(spare.channel.get());
+      for (const int fd : {spare.out.get(), spare.err.get(), spare.pidfd.get()}) add(fd);
       add(keeper_->channel());
       break;
     }

@@ -14,6 +14,7 @@
 #include "supervisor/call_state.h"
 #include "supervisor/output.h"
 #include "supervisor/pool.h"
+#include "supervisor/shared_objects.h"
 
 namespace pyplaypen {
 namespace supervisor {
@@ -45,16 +46,19 @@ struct Call::Impl {
   using Clock = supervisor::Clock;
 
   void step(Clock::time_point now);
+  void enter();
   void start(Clock::time_point now);
   void run(Clock::time_point now);
   void read_channel(Clock::time_point now);
   void start_code(Clock::time_point now);
   void start_command(Clock::time_point now);
+  void replace_spare();
   void take_in(OutputStream stream, std::string_view bytes);
   void drain(OutputStream stream, sys::UniqueFd& pipe);
   void drain_all(OutputStream stream, sys::UniqueFd& pipe);
   bool leader_has_ended() const;
   void begin_end(Clock::time_point now);
+  void lose_keeper(const std::string& why, Clock::time_point now);
   void end(Clock::time_point now);
   void collect_artifacts();
   void finish();
@@ -77,15 +81,19 @@ struct Call::Impl {
   supervisor::Capture stdout_;
   supervisor::Capture stderr_;
   std::array<char, 65536> chunk_;  // one full pipe (man 7 pipe)
-  int64_t shared_memory_before_ = 0;
+  supervisor::SharedObjects shared_before_;
   bool launched_ = false;
+  int keepers_lost_ = 0;
+  int spares_lost_ = 0;
   bool ending_ = false;
   bool set_up_ = false;       // the child has said so
+  bool channel_ended_ = false;
   Clock::time_point set_up_at_;
   // The spare's, once it is given up.
-  sys::UniqueFd work_;
+  bool may_have_files_ = false;
   sys::UniqueFd out_;
   sys::UniqueFd err_;
+  std::string files_lost_;  // why; empty: they can be collected
   double collect_ms_ = 0;
   bool finished_ = false;
 

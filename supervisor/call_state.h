@@ -37,7 +37,7 @@ class CallState {
   void on_report(const wire::Report& report, Clock::time_point now);
   // The report's frame, or what came in its place, is not one.
   void on_bad_frame(const std::string& why);
-  // The leader ended, or closed its channel, without a report: what it died of tells the verdict.
+  // The leader ended without a report: what it died of tells the verdict.
   void on_leader_silent();
   // Its last word was that its stack is used up. Hostile, as a report is: it only chooses the words.
   void on_stack_overflow_hint() { stack_overflow_ = true; }

@@ -3,24 +3,25 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
-#include <system_error>
 
 #include "pyplaypen/privilege.h"
 #include "runtime/sys/channel.h"
 #include "runtime/sys/error.h"
 #include "runtime/sys/raw.h"
+#include "supervisor/way_out.h"
 
 namespace pyplaypen::supervisor {
 namespace {
 
-// Beside the call's channel, which a command has not.
-constexpr size_t kFdsAlways = 3;
-constexpr size_t kFdsWithPidfd = 4;
-constexpr size_t kFdsWithProc = 7;
+// It ends its call and removes its directories first; only a process in an uninterruptible sleep needs
+// more than a few ms for that.
+constexpr int kFarewellMilliseconds = 10'000;
 
 // What of a slot's cgroup is not the call's: the keeper, and the pages that it and the forked interpreter
 // have made their own before the call: 3.4 MB with nothing preloaded, by memory.usage_in_bytes.
@@ -46,27 +47,41 @@ int read_children(int fd, pid_t (&pids)[2]) {
 
 }  // namespace
 
-void Keeper::order(Order what, const std::string& frame, std::span<const int> fds) {
+void Keeper::queue(Order what, const std::string& frame) {
   outstanding_.push_back(what);
-  if (!sys::send_all(channel_.get(), frame, fds)) fail("the slot's keeper has ended");
+  unsent_ += frame;
+}
+
+void Keeper::flush() {
+  if (unsent_.empty()) return;
+  if (!sys::send_all(channel_.get(), std::exchange(unsent_, {}))) fail_by_end();
+  ended_.reset();  // now: the keeper works while we close its descriptors
 }
 
 void Keeper::spawn(wire::WarmUp warm_up) {
   wire::Spawn message;
   message.warm_up = warm_up;
-  order(Order::kSpawn, wire::framed(message));
+  queue(Order::kSpawn, wire::framed(message));
+  flush();
 }
 
 void Keeper::launch(const wire::Launch& launch, std::span<const int> fds) {
   if (has_spare() || spawning()) reap();
-  order(Order::kLaunch, wire::framed(launch), fds);
+  flush();
+  outstanding_.push_back(Order::kLaunch);
+  if (!sys::send_all(channel_.get(), wire::framed(launch), fds)) fail_by_end();
+}
+
+void Keeper::reap_soon() {
+  reaped_.reset();  // of a call before, for which nobody waited
+  leader_ended_ = false;
+  queue(Order::kReap, wire::framed(wire::Reap{}));
+  ended_ = std::exchange(spare_, std::nullopt);
 }
 
 void Keeper::reap() {
-  reaped_.reset();  // of a call before, for which nobody waited
-  leader_ended_ = false;
-  order(Order::kReap, wire::framed(wire::Reap{}));
-  spare_.reset();  // after the order: the keeper works while we close its descriptors
+  reap_soon();
+  flush();
 }
 
 void Keeper::limit(const Limits& limits) {
@@ -83,9 +98,11 @@ bool Keeper::ran_out_of_memory() {
 void Keeper::pump() {
   while (!failure_) {
     const sys::Received received = sys::receive(channel_.get(), reader_.buffer(), &fds_, false);
+    if (received == sys::Received::kFdsLost)
+      return fail(with_way_out("the descriptors of a child could not be taken", EMFILE));
     while (const auto frame = reader_.next()) handle(*frame);
     if (!reader_.error().empty()) return fail(reader_.error());
-    if (received == sys::Received::kEnd) return fail("the slot's keeper has ended");
+    if (received == sys::Received::kEnd) return fail_by_end();
     if (received == sys::Received::kWouldBlock) return;
   }
 }
@@ -93,7 +110,7 @@ void Keeper::pump() {
 void Keeper::handle(const wire::Frame& frame) {
   if (auto ready = wire::message_in<wire::KeeperReady>(frame)) {
     ready_ = std::move(*ready);
-    if (!ready_.failure.empty()) fail(ready_.failure);
+    if (!ready_.failure.empty()) fail(with_way_out_of_tmpdir(ready_.failure, ready_.error_number));
   } else if (const auto reaped = wire::message_in<wire::Reaped>(frame)) {
     if (outstanding_.empty() || outstanding_.front() != Order::kReap)
       return fail("the slot's keeper reaped unasked");
@@ -118,33 +135,51 @@ void Keeper::handle_spawned(const wire::Spawned& spawned) {
       launch_failure_ = spawned;
       return;
     }
-    return fail("a child could not be forked: " +
-                (spawned.failure.empty() ? std::generic_category().message(spawned.error_number)
-                                         : spawned.failure));
+    return fail(with_way_out_of_tmpdir("no child could be made: " + spawned.failure, spawned.error_number));
   }
-  const size_t count = fds_.size() - (is_command ? 0 : 1);
-  if (fds_.empty() || (count != kFdsAlways && count != kFdsWithPidfd && count != kFdsWithProc))
-    return fail("the slot's keeper sent " + std::to_string(fds_.size()) + " descriptors");
-  std::vector<sys::UniqueFd> fds = std::exchange(fds_, {});
-  if (reaping()) return;  // ordered away already
   Spare spare;
   spare.pid = spawned.pid;
-  sys::UniqueFd* const into[] = {&spare.channel, &spare.out,   &spare.err,      &spare.work,
-                                 &spare.pidfd,   &spare.tasks, &spare.children, &spare.keeper_children};
-  for (size_t i = 0; i < fds.size(); ++i) *into[i + (is_command ? 1 : 0)] = std::move(fds[i]);
-  sys::set_nonblocking(spare.out.get());
-  sys::set_nonblocking(spare.err.get());
-  spare_ = std::move(spare);
+  const std::pair<bool, sys::UniqueFd*> attached[] = {
+      {!is_command, &spare.channel},     {true, &spare.out},
+      {true, &spare.err},                {spawned.with_pidfd, &spare.pidfd},
+      {spawned.with_tasks, &spare.tasks}, {spawned.with_tasks, &spare.children},
+      {spawned.with_children, &own_children_}, {spawned.with_workspace, &work_}};
+  const auto expected = std::ranges::count_if(attached, [](const auto& one) { return one.first; });
+  std::vector<sys::UniqueFd> fds = std::exchange(fds_, {});
+  if (std::ssize(fds) != expected)
+    return fail("the slot's keeper sent " + std::to_string(fds.size()) + " descriptors, not " +
+                std::to_string(expected));
+  auto next = fds.begin();
+  for (const auto& [is_there, place] : attached)
+    if (is_there) *place = std::move(*next++);
+  if (!work_) return fail("the slot's keeper sent no workspace");
+  if (!reaping()) spare_ = std::move(spare);  // or it was ordered away already
 }
 
 void Keeper::fail(std::string why) {
   if (!failure_) failure_ = std::move(why);
 }
 
+void Keeper::fail_by_end() {
+  has_ended_ = true;
+  fail("the slot's keeper has ended");
+}
+
+bool Keeper::wait_for_end() {
+  ::shutdown(channel_.get(), SHUT_WR);
+  pollfd ended{channel_.get(), POLLIN, 0};
+  for (std::string ignored; sys::retry_eintr([&] { return ::poll(&ended, 1, kFarewellMilliseconds); }) > 0;
+       ignored.clear())
+    if (sys::receive(channel_.get(), ignored, nullptr, false) == sys::Received::kEnd) return true;
+  return false;
+}
+
 bool Keeper::spare_ready() {
   if (!spare_) return false;
-  pollfd channel{spare_->channel.get(), POLLIN, 0};
-  return ::poll(&channel, 1, 0) > 0;
+  pollfd fds[] = {{spare_->channel.get(), POLLIN, 0}, {channel_.get(), POLLIN, 0}};
+  if (::poll(fds, 2, 0) <= 0) return false;
+  if (fds[1].revents != 0) pump();  // its end: it has nothing else to say now
+  return fds[0].revents != 0 && !failure_;
 }
 
 std::optional<wire::Reaped> Keeper::take_reaped() {
@@ -152,9 +187,10 @@ std::optional<wire::Reaped> Keeper::take_reaped() {
   return std::exchange(reaped_, std::nullopt);
 }
 
-bool kill_leader_and_see_it_alone(const Spare& spare) {
+bool Keeper::kill_leader_and_see_it_alone() const {
+  const Spare& spare = *spare_;
   if (!spare.pidfd || sys::raw::pidfd_send_signal(spare.pidfd.get(), SIGKILL) != 0) return false;
-  if (!spare.keeper_children) return false;
+  if (!spare.tasks || !own_children_) return false;
   // A second thread may have children of its own. "task" has a link for each, and two more.
   struct stat tasks{};
   constexpr nlink_t kLinksOfOneThread = 3;
@@ -165,7 +201,7 @@ bool kill_leader_and_see_it_alone(const Spare& spare) {
   pid_t pids[2] = {};
   const int leaders = read_children(spare.children.get(), pids);
   if (leaders > 0) return false;
-  const int keepers = read_children(spare.keeper_children.get(), pids);
+  const int keepers = read_children(own_children_.get(), pids);
   return keepers == 1 && pids[0] == spare.pid;
 }
 

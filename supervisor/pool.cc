@@ -37,8 +37,7 @@ Pool::Pool(PoolOptions options, wire::Setup setup)
   const auto sweep_end = std::chrono::steady_clock::now() + kSweepTime;
   sweep(temp_directory_, [&] { return std::chrono::steady_clock::now() > sweep_end; });
   for (const std::string& parent : options_.cgroups) jail::remove_stale_cgroups(parent);
-  base_.emplace(temp_directory_);
-  setup_.base_directory = base_->path();
+  make_base();
   start_zygote();
   // One more than the slots of a single caller, so that calls back to back take turns on two keepers:
   // one serves while the other ends its last call and forks.
@@ -49,20 +48,45 @@ Pool::Pool(PoolOptions options, wire::Setup setup)
   }
 }
 
+// Nothing of ours is alive after this.
 Pool::~Pool() {
+  if (!zygote_ || !zygote_->alive()) drop_idle();
   idle_.clear();
-  zygote_.reset();  // waits for its end: nothing of ours is alive after this
+  zygote_.reset();  // waits for its end, which is that of its keepers
+}
+
+void Pool::drop_idle() {
+  for (const auto& keeper : idle_) end_keeper(*keeper);
+  idle_.clear();
+}
+
+void Pool::make_base() {
+  base_ = std::make_unique<BaseDirectory>(temp_directory_);
+  setup_.base_directory = base_->path();
 }
 
 void Pool::start_zygote() {
+  drop_idle();
   zygote_.reset();
+  if (!base_->is_there()) make_base();
   setup_.host_pid = ::getpid();
-  zygote_.emplace(options_.zygote, setup_, base_->fd());
+  auto zygote = std::make_unique<ZygoteProcess>(options_.zygote, setup_, base_->fd());
   wire::StartPython as;
   as.uid = options_.first_uid;
   as.gid = options_.gid;
-  ready_ = zygote_->start_python(as);
+  ready_ = zygote->start_python(as);
+  zygote_ = std::move(zygote);
   ++zygotes_started_;
+}
+
+// Its slot is free only then: the next keeper there takes over its directories and its user.
+void Pool::end_keeper(Keeper& keeper) {
+  // Those of a zygote that has died have seen it, and end by themselves.
+  if (zygote_ && zygote_->alive()) (void)zygote_->close_keeper(keeper.slot());
+  const bool ended = keeper.wait_for_end();
+  // And what nobody knows any more, when both were killed.
+  if (keeper.cgroup != nullptr) keeper.cgroup->end_all();
+  if (ended) slots_in_use_[keeper.slot()] = false;
 }
 
 uint32_t Pool::free_slot() const {
@@ -102,7 +126,7 @@ void Pool::drop_failed() {
   std::erase_if(idle_, [&](const std::unique_ptr<Keeper>& keeper) {
     keeper->pump();
     if (!keeper->failure()) return false;
-    slots_in_use_[keeper->slot()] = false;
+    end_keeper(*keeper);
     return true;
   });
 }
@@ -156,17 +180,24 @@ void Pool::check_memory(const Limits& limits) const {
 
 std::unique_ptr<Keeper> Pool::take() {
   const std::scoped_lock lock(mutex_);
+  // Before anything else: its keepers may still look ready.
+  if (!zygote_ || !zygote_->alive()) start_zygote();
   // The newest first: its pages are warm still, and the others need not even be looked at.
   for (auto at = idle_.end(); at != idle_.begin();) {
     --at;
     if (!(*at)->has_spare()) (*at)->pump();
-    if ((*at)->failure() || !(*at)->spare_ready()) continue;
+    if (!(*at)->spare_ready()) continue;
     starving_ = false;
     std::unique_ptr<Keeper> keeper = std::move(*at);
     idle_.erase(at);
     return keeper;
   }
   drop_failed();
+  if (!base_->is_there()) {  // somebody tidied up
+    drop_idle();
+    make_base();
+    zygote_->set_up(setup_, base_->fd());
+  }
   const auto best = std::min_element(idle_.begin(), idle_.end(), [](const auto& a, const auto& b) {
     return distance(*a) < distance(*b);
   });
@@ -176,39 +207,37 @@ std::unique_ptr<Keeper> Pool::take() {
     idle_.erase(best);
     return keeper;
   }
-  if (!zygote_ || !zygote_->alive()) start_zygote();
   return open_keeper();
 }
 
 void Pool::give_back(std::unique_ptr<Keeper> keeper) {
-  const std::scoped_lock lock(mutex_);
-  if (keeper->failure()) {
-    slots_in_use_[keeper->slot()] = false;
-    return;
-  }
+  std::unique_lock lock(mutex_);
+  if (keeper->failure()) return end_keeper(*keeper);
   if (!keeper->has_spare() && !keeper->spawning()) {
     const auto ready = std::count_if(idle_.begin(), idle_.end(), [](const auto& other) {
       return other->has_spare() || other->spawning();
     });
     // A warm-up pays when there is time for it before the next call, and costs when there is not.
-    if (!waiting_.empty() || ready < options_.spares)
-      keeper->spawn(!waiting_.empty() || starving_ ? wire::WarmUp::kNo : wire::WarmUp::kYes);
+    if (!waiting_.empty() || ready < options_.spares) {
+      const auto warm_up = !waiting_.empty() || starving_ ? wire::WarmUp::kNo : wire::WarmUp::kYes;
+      lock.unlock();
+      keeper->spawn(warm_up);
+      lock.lock();
+    }
   }
+  keeper->flush();
   idle_.push_back(std::move(keeper));
 }
 
 void Pool::bury(std::unique_ptr<Keeper> keeper) {
-  const std::scoped_lock lock(mutex_);
-  slots_in_use_[keeper->slot()] = false;
+  // Should the zygote be dead as well, this is the only one that can still be reached.
   if (keeper->has_spare() && keeper->spare().pidfd) {
     (void)sys::raw::pidfd_send_signal(keeper->spare().pidfd.get(), SIGKILL);  // gone is as good
     pollfd ended{keeper->spare().pidfd.get(), POLLIN, 0};
     (void)sys::retry_eintr([&] { return ::poll(&ended, 1, -1); });
   }
-  // A living zygote inherited the rest. With a dead one, the keeper had ended it before it left.
-  if (zygote_ && zygote_->alive()) zygote_->wait_for_orphans();
-  // And what nobody knows any more, when both were killed.
-  if (keeper->cgroup != nullptr) keeper->cgroup->end_all();
+  const std::scoped_lock lock(mutex_);
+  end_keeper(*keeper);
 }
 
 }  // namespace pyplaypen::supervisor

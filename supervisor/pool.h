@@ -73,18 +73,21 @@ class Pool {
 
  private:
   void start_zygote();
+  void make_base();
+  void drop_idle();
   std::unique_ptr<Keeper> open_keeper();
   uint32_t free_slot() const;
   void drop_failed();
   jail::Cgroup* cgroup_of(uint32_t slot);
+  void end_keeper(Keeper& keeper);
 
   mutable std::mutex mutex_;
   PoolOptions options_;
   std::string temp_directory_;
-  std::optional<BaseDirectory> base_;
+  std::unique_ptr<BaseDirectory> base_;
   wire::Setup setup_;
   std::map<uint32_t, jail::Cgroup> cgroups_;  // by slot; they outlive its keepers
-  std::optional<ZygoteProcess> zygote_;
+  std::unique_ptr<ZygoteProcess> zygote_;  // with CPython started
   wire::Ready ready_;
   std::vector<std::unique_ptr<Keeper>> idle_;
   std::vector<bool> slots_in_use_;

@@ -18,6 +18,7 @@
 #include "supervisor/enforcement.h"
 #include "supervisor/minded.h"
 #include "supervisor/pool.h"
+#include "supervisor/way_out.h"
 #include "supervisor/zygote_process.h"
 
 extern "C" char** environ;
@@ -311,7 +312,13 @@ struct Sandbox::Impl {
   supervisor::AuditSink audit;
 };
 
-Sandbox::Sandbox(SandboxOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+Sandbox::Sandbox(SandboxOptions options) {
+  try {
+    impl_ = std::make_unique<Impl>(std::move(options));
+  } catch (const std::system_error& error) {
+    throw Refused(supervisor::with_way_out(error.what(), error.code().value()));
+  }
+}
 Sandbox::~Sandbox() = default;
 
 Result Sandbox::execute(std::string_view code, const Context& context, const Limits& limits) {

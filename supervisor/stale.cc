@@ -12,9 +12,11 @@
 #include <string_view>
 #include <vector>
 
+#include "pyplaypen/error.h"
 #include "runtime/sys/directory.h"
 #include "runtime/sys/error.h"
 #include "runtime/sys/remove_tree.h"
+#include "supervisor/way_out.h"
 
 namespace pyplaypen::supervisor {
 namespace {
@@ -75,6 +77,10 @@ UniqueFd lock_stale(int parent, const std::string& name) {
   return fd;
 }
 
+[[noreturn]] void refuse(int error, std::string_view call, const std::string& path) {
+  throw Refused(with_way_out_of_tmpdir(sys::Error(error, call, path).what(), error));
+}
+
 }  // namespace
 
 std::string temp_directory() {
@@ -86,13 +92,13 @@ std::string temp_directory() {
 }
 
 BaseDirectory::BaseDirectory(const std::string& temp_directory) : maker_(::getpid()) {
-  const UniqueFd parent(sys::check(
-      ::open(temp_directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open", temp_directory));
+  const UniqueFd parent(::open(temp_directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!parent) refuse(errno, "open", temp_directory);
   for (int i = 0; i < kNamesToTry; ++i) {
     const std::string name = std::string(kPrefix) + std::to_string(maker_) + "-" + random_digits();
     if (::mkdirat(parent.get(), name.c_str(), 0711) != 0) {
       if (errno == EEXIST) continue;
-      sys::throw_errno("mkdirat", temp_directory + "/" + name);
+      refuse(errno, "mkdir", temp_directory + "/" + name);
     }
     UniqueFd fd(::openat(parent.get(), name.c_str(), kFlags));
     // Between mkdir and flock a sweep may have found it unlocked: it is then gone, and the next
@@ -107,6 +113,11 @@ BaseDirectory::BaseDirectory(const std::string& temp_directory) : maker_(::getpi
     return;
   }
   throw sys::Error(EEXIST, "mkdirat", temp_directory);
+}
+
+bool BaseDirectory::is_there() const {
+  struct stat status;
+  return ::fstat(fd_.get(), &status) == 0 && status.st_nlink > 0;
 }
 
 BaseDirectory::~BaseDirectory() {

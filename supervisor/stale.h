@@ -24,12 +24,14 @@ std::string temp_directory();
 // copy of fd() too, if it is to outlive the host by a moment; calls must not.
 class BaseDirectory {
  public:
-  // Throws sys::Error.
+  // Throws Refused where `temp_directory` is no good, sys::Error.
   explicit BaseDirectory(const std::string& temp_directory);
   BaseDirectory(const BaseDirectory&) = delete;
   BaseDirectory& operator=(const BaseDirectory&) = delete;
   ~BaseDirectory();
 
+  // Nobody has removed it meanwhile.
+  [[nodiscard]] bool is_there() const;
   [[nodiscard]] int fd() const { return fd_.get(); }
   [[nodiscard]] const std::string& path() const { return path_; }
 

@@ -138,9 +138,13 @@ ZygoteProcess::ZygoteProcess(const std::filesystem::path& executable, const wire
   host_pid_ = ::getpid();
   launch_zygote(executable.c_str(), theirs.get());
   theirs.reset();
+  set_up(setup, base_directory);
+}
+
+void ZygoteProcess::set_up(const wire::Setup& setup, int base_directory) {
   const std::array fds = {base_directory};
   if (!sys::send_all(channel_.get(), wire::framed(setup), fds))
-    throw Refused("the zygote " + executable.string() + " ended at once");
+    throw Refused("the zygote ended before it was set up");
 }
 
 ZygoteProcess::~ZygoteProcess() {
@@ -188,8 +192,8 @@ bool ZygoteProcess::alive() {
   return ::poll(&state, 1, 0) == 0;  // it never speaks unasked: readable means its end
 }
 
-bool ZygoteProcess::wait_for_orphans() {
-  return sys::send_all(channel_.get(), wire::framed(wire::Reap{})) &&
+bool ZygoteProcess::close_keeper(uint32_t slot) {
+  return sys::send_all(channel_.get(), wire::framed(wire::CloseKeeper{slot})) &&
          receive<wire::Reaped>().has_value();
 }
 

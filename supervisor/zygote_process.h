@@ -28,6 +28,9 @@ class ZygoteProcess {
   // Waits for the end of all of it.
   ~ZygoteProcess();
 
+  // For the keepers that it opens from now on. Throws Refused when it is gone.
+  void set_up(const wire::Setup& setup, int base_directory);
+
   // Has it start CPython; waits, an hour of imports is not too long. Throws ExtensionError, Refused.
   wire::Ready start_python(const wire::StartPython& as);
 
@@ -39,8 +42,9 @@ class ZygoteProcess {
   // False once the zygote has ended. Does not wait.
   bool alive();
 
-  // Waits until the zygote has ended what killed keepers left behind. False when it is gone itself.
-  bool wait_for_orphans();
+  // Has it end a slot's keeper, dead or alive, and all that it had; waits for that. False when the zygote
+  // is gone itself.
+  bool close_keeper(uint32_t slot);
 
  private:
   template <typename Message>

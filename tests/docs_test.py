@@ -118,13 +118,9 @@ def header_limits():
 
 def codec_fields():
     """Message -> the names of its fields in the order of the bytes."""
-    found = {}
-    # One function a message; those without fields share one.
-    for requirement, body in re.findall(r"requires (std::is_same_v<std::remove_const_t<Value>.*?)\{(.*?)\}\n",
-                                        read("runtime/wire/codec.cc"), re.DOTALL):
-        for message in re.findall(r"std::remove_const_t<Value>, (\w+)>", requirement):
-            found[message] = re.findall(r"(?:coder\.field\(m\.|fields\(coder, m\.)(\w+)\)", body)
-    return found
+    return {message: re.findall(r"\bm\.(\w+)", body)
+            for message, body in re.findall(r"members\(Is<(\w+)> auto&(?: m)?\) \{(.*?)\}\n", read("runtime/wire/codec.cc"),
+                                            re.DOTALL)}
 
 
 def audit_record(*arguments):

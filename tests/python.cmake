@@ -16,5 +16,6 @@ target_compile_definitions(python_tests PRIVATE
   PYPLAYPEN_TEST_SHARE="${CMAKE_CURRENT_LIST_DIR}/../share/python")
 target_link_libraries(python_tests PRIVATE project_settings GTest::gtest)
 pyplaypen_link_plain(python_tests python)
+target_link_libraries(python_tests PRIVATE Python3::Python)
 include(GoogleTest)
 gtest_discover_tests(python_tests DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)

@@ -22,6 +22,7 @@
 #include "runtime/python/sigsegv_hint.h"
 #include "runtime/python/warm_up.h"
 #include "runtime/sys/channel.h"
+#include "runtime/sys/error.h"
 #include "runtime/sys/raw.h"
 #include "runtime/wire/codec.h"
 
@@ -81,7 +82,7 @@ int close_others(const ChildPlan&) noexcept {
   if (sys::raw::close_range(3, static_cast<unsigned>(channel_fd) - 1, 0) == 0 &&
       sys::raw::close_range(static_cast<unsigned>(channel_fd) + 1, ~0U, 0) == 0)
     return 0;
-  if (errno != ENOSYS) return errno;
+  if (errno != ENOSYS && errno != EPERM) return errno;  // EPERM: a container's filter that does not know it
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return errno;
   for (rlim_t fd = 3; fd < limit.rlim_cur; ++fd)
@@ -152,12 +153,21 @@ int apply_limits(const ChildPlan& plan, const Limits& limits) {
 
 // ---- Talking to the supervisor. ----
 
+// False when there is nobody to hear it, or the code has closed the channel or put another file there.
+bool tell(std::string_view frame) {
+  try {
+    return sys::send_all(channel_fd, frame);
+  } catch (const sys::Error&) {
+    return false;
+  }
+}
+
 [[noreturn]] void report_set_up_failure(Stage stage, int error, std::string_view why = {}) {
   wire::SpareReady ready;
   ready.failed_stage = stage;
   ready.error_number = error;
   ready.failure = why;
-  sys::send_all(channel_fd, wire::framed(ready));
+  (void)tell(wire::framed(ready));  // its end tells as much
   ::_exit(1);
 }
 
@@ -195,9 +205,9 @@ void run_child(const ChildPlan& plan) {
                          warm ? python::HookSet::kAll : python::HookSet::kUnknownOnly);
   if (warm) python::warm_up(interpreter.captured, interpreter.extensions, channel_fd);
   // After the warm-up, which draws from the random state, too.
-  if (const std::string why = python::settle(interpreter.captured); !why.empty())
+  if (const std::string why = python::settle(interpreter.captured, interpreter.shared_state); !why.empty())
     report_set_up_failure(Stage::kWarmUp, 0, why);
-  sys::send_all(channel_fd, wire::framed(wire::SpareReady{}));
+  (void)tell(wire::framed(wire::SpareReady{}));  // who is gone sends no request either
 
   Received received = receive_request_or_exit();
   python::set_sigsegv_hint_fd(channel_fd);
@@ -205,18 +215,18 @@ void run_child(const ChildPlan& plan) {
   if (received.stdin_file) ::dup2(received.stdin_file.get(), STDIN_FILENO);
   received.stdin_file.reset();
   if (request.environment)
-    for (const auto& [name, value] : plan.private_environment) request.environment->emplace(name, value);
+    for (const auto& [name, value] : *plan.private_environment) request.environment->emplace(name, value);
 
   wire::Report report;
   if (const int error = apply_limits(plan, request.limits); error != 0) {
     report.status = wire::ReportStatus::kInternal;
-    report.message = "limits could not be applied: " + std::string(std::strerror(error));
+    report.message = "the child could not be set up: stage " + std::string(policy::stage_name(Stage::kLimits)) +
+                     ": " + std::strerror(error);
   } else {
-    const python::CallPlace place{plan.workspace, plan.private_directory, ::getpid()};
+    const python::CallPlace place{plan.place->work(), plan.place->tmp(), ::getpid()};
     report = python::run_call(interpreter.captured, interpreter.extensions, request, place);
   }
-  sys::send_all(channel_fd, wire::framed(report));
-  ::_exit(0);
+  ::_exit(tell(wire::framed(report)) ? 0 : 1);
 }
 
 }  // namespace pyplaypen::zygote

@@ -13,7 +13,7 @@
 
 namespace pyplaypen::zygote {
 
-// Everything that was decided before the fork. All descriptors are borrowed from the keeper's table.
+// Everything that was decided before the fork. Descriptors and what is pointed to are the keeper's.
 struct ChildPlan {
   int channel = -1;      // to the supervisor
   int null_device = -1;
@@ -27,9 +27,8 @@ struct ChildPlan {
   uint64_t mapped_bytes = 0;     // of the warm interpreter
   Interpreter* interpreter = nullptr;
   wire::WarmUp warm_up = wire::WarmUp::kYes;
-  std::string workspace;
-  std::string private_directory;
-  wire::Environment private_environment;  // HOME, TMPDIR and the like, unless the call sets them
+  const Place* place = nullptr;
+  const wire::Environment* private_environment = nullptr;  // HOME, TMPDIR and the like, unless the call sets them
 };
 
 // Confines itself, warms up, serves one request and leaves by _exit. Runs in: child.

@@ -2,6 +2,7 @@
 
 #include <Python.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -21,6 +22,7 @@
 #include "runtime/sys/error.h"
 #include "runtime/sys/proc.h"
 #include "runtime/sys/raw.h"
+#include "zygote/arenas.h"
 
 namespace pyplaypen::zygote {
 namespace {
@@ -172,6 +174,14 @@ void freeze() {
   PyErr_Clear();
 }
 
+// Without fastbins and with the free chunks sorted into bins, a child's first large block does not walk
+// through what the zygote has freed, and so copy its pages (man 3 mallopt).
+void tidy_heap() {
+  constexpr size_t kLargest = 100'000;  // below M_MMAP_THRESHOLD
+  ::mallopt(M_MXFAST, 0);
+  std::free(std::malloc(kLargest));
+}
+
 // Files made and modules read while this lives are the calls' user's.
 class ImportIdentity {
  public:
@@ -227,10 +237,11 @@ wire::Ready start_python(const wire::Setup& setup, std::optional<uid_t> import_a
       return ready;
     }
     put_pipes_on_stdio();
+    take_arenas_from_huge_pages();
     ready.failure = initialize(python);
     put_null_on_stdio();
     if (!ready.failure.empty()) return ready;
-    interpreter.fork_hooks = python::record_fork_hooks();
+    python::record_fork_hooks(interpreter.fork_hooks);
     interpreter.captured = python::capture();
     import_usual_modules();
     python::install_signal_handlers();
@@ -241,6 +252,7 @@ wire::Ready start_python(const wire::Setup& setup, std::optional<uid_t> import_a
       ready.failure = python::load_extensions(setup.globals_provider, setup.type_projector, interpreter.extensions);
     if (!ready.failure.empty()) return ready;
     if (!python::stop_recording(interpreter.fork_hooks)) throw std::runtime_error(python_failure());
+    interpreter.shared_state = python::find_shared_state();
     // What modules load at their first use is loaded here, once for all calls.
     python::warm_up(interpreter.captured, interpreter.extensions);
     if (const int threads = sys::thread_count(); threads != 1) {
@@ -251,6 +263,8 @@ wire::Ready start_python(const wire::Setup& setup, std::optional<uid_t> import_a
     }
     ready.extension_failed = false;
     freeze();
+    take_arenas_from_ordinary_pages();
+    tidy_heap();
     ready.mapped_bytes = sys::mapped_bytes();
   } catch (const std::exception& error) {
     ready.failure = error.what();

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "runtime/python/call_state.h"
 #include "runtime/python/captured.h"
 #include "runtime/python/extensions.h"
 #include "runtime/python/fork_hooks.h"
@@ -17,6 +18,7 @@ struct Interpreter {
   python::Captured captured;
   python::Extensions extensions;
   python::ForkHooks fork_hooks;
+  python::SharedState shared_state;
 };
 
 // Starts CPython as `setup` says: interpreter or virtual environment, UTF-8, paths; imports what it

@@ -27,6 +27,7 @@
 #include "runtime/wire/codec.h"
 #include "zygote/child.h"
 #include "zygote/leftovers.h"
+#include "zygote/oom_order.h"
 #include "zygote/place.h"
 
 namespace pyplaypen::zygote {
@@ -83,7 +84,9 @@ class Keeper {
     }
     sys::end_tree(leader_, reach_);
     remove_leftovers();
-    place_.remove();
+    // Where only the zygote has died, the supervisor may be collecting what a call left; the slot's next
+    // keeper takes the directories over.
+    if (supervisor_is_gone_) place_.remove();
   }
 
  private:
@@ -157,7 +160,10 @@ class Keeper {
       place_.empty_trash([&] { return ::poll(events.data(), events.size(), 0) > 0; });
       return true;
     }
-    if (events[1].revents != 0) return false;
+    if (events[1].revents != 0) {
+      supervisor_is_gone_ = (events[0].revents & POLLHUP) != 0;
+      return false;
+    }
     if (events[2].revents != 0) {
       signalfd_siginfo ignored;
       while (::read(child_ended_.get(), &ignored, sizeof ignored) > 0) {
@@ -165,7 +171,9 @@ class Keeper {
       sys::reap_orphans(leader_);
       tell_of_leader();
     }
-    return events[0].revents == 0 || serve();
+    if (events[0].revents == 0 || serve()) return true;
+    supervisor_is_gone_ = true;
+    return false;
   }
 
   void tell_of_leader() {
@@ -215,14 +223,15 @@ class Keeper {
       child.mapped_bytes = mapped_bytes_;
       child.interpreter = plan_.interpreter;
       child.warm_up = spawn.warm_up;
-      child.workspace = place_.work();
-      child.private_directory = place_.tmp();
-      child.private_environment = private_environment_;
+      child.place = &place_;
+      child.private_environment = &private_environment_;
 
       PyOS_BeforeFork();
+      oom_order_.first();
       const pid_t pid = ::fork();
       const int fork_error = errno;
       if (pid == 0) run_child(child);
+      oom_order_.not_first();
       PyOS_AfterFork_Parent();
       if (pid < 0) throw sys::Error(fork_error, "fork");
       leader_ = pid;
@@ -230,6 +239,7 @@ class Keeper {
       announce(pid, ours, out_read, err_read);
     } catch (const sys::Error& error) {
       spawned.error_number = error.code().value();
+      spawned.failure = error.what();
       send(wire::framed(spawned));
     }
   }
@@ -273,7 +283,9 @@ class Keeper {
       plan.ruleset = own_ruleset ? own_ruleset.get() : child_ruleset_.get();
       plan.limits = command_limits(message.limits);
       plan.program = &program;
+      oom_order_.first();
       jail::Launch launched = jail::launch(plan);
+      oom_order_.not_first();
       if (launched.failure.error != 0) {
         failed.stage = launched.failure.stage;
         failed.error_number = launched.failure.error;
@@ -306,23 +318,30 @@ class Keeper {
 
   void announce(pid_t pid, const sys::UniqueFd& channel, const sys::UniqueFd& out,
                 const sys::UniqueFd& err) {
+    sys::set_nonblocking(out.get());
+    sys::set_nonblocking(err.get());
     wire::Spawned spawned;
-    const sys::UniqueFd work = place_.open_work();
-    const sys::UniqueFd pidfd(sys::raw::pidfd_open(pid, 0));
-    if (!own_children_) own_children_.reset(open_proc("thread-self/children"));  // may be missing
-    spawned.pid = pid;
-    if (plan_.namespaces.contains(Namespace::kPid)) spawned.pid = only_child(own_children_.get());
-    const std::string task = std::to_string(spawned.pid) + "/task";
-    const sys::UniqueFd tasks(open_proc(task, O_DIRECTORY));
-    const sys::UniqueFd children(open_proc(task + "/" + std::to_string(spawned.pid) + "/children"));
-    std::vector<int> fds = {out.get(), err.get(), work.get()};
+    std::vector<int> fds = {out.get(), err.get()};
     if (channel) fds.insert(fds.begin(), channel.get());
-    leader_has_pidfd_ = static_cast<bool>(pidfd);
-    if (pidfd) {
-      fds.push_back(pidfd.get());
-      if (tasks && children && own_children_)
-        fds.insert(fds.end(), {tasks.get(), children.get(), own_children_.get()});
-    }
+    const auto attach = [&fds](const sys::UniqueFd& fd) {
+      if (fd) fds.push_back(fd.get());
+      return static_cast<bool>(fd);
+    };
+    const sys::UniqueFd pidfd(sys::raw::pidfd_open(pid, 0));
+    spawned.with_pidfd = leader_has_pidfd_ = attach(pidfd);
+    const bool is_first = !own_children_;
+    if (is_first) own_children_.reset(open_proc("thread-self/children"));  // may be missing
+    spawned.pid = plan_.namespaces.contains(Namespace::kPid) ? only_child(own_children_.get()) : pid;
+    const std::string number = std::to_string(spawned.pid);
+    const sys::UniqueFd tasks(open_proc(number + "/task", O_DIRECTORY));
+    const sys::UniqueFd children(
+        tasks ? ::openat(tasks.get(), (number + "/children").c_str(), O_RDONLY | O_CLOEXEC) : -1);
+    spawned.with_tasks = children && attach(tasks) && attach(children);
+    spawned.with_children = is_first && attach(own_children_);
+    sys::UniqueFd work;
+    if (announced_work_ != place_.work_number()) work = place_.open_work();
+    spawned.with_workspace = attach(work);
+    announced_work_ = place_.work_number();
     if (!sys::send_all(plan_.channel.get(), wire::framed(spawned), fds)) leader_ready_ = false;
   }
 
@@ -360,9 +379,11 @@ class Keeper {
   }
 
   const KeeperPlan& plan_;
+  OomOrder oom_order_;  // before we stop being dumpable
   Place place_;
   sys::UniqueFd null_device_;
   sys::UniqueFd own_children_;
+  unsigned long announced_work_ = 0;  // Place::work_number(): the first one is 1
   sys::UniqueFd child_ended_;
   sys::UniqueFd child_ruleset_;
   sys::KillAll reach_ = sys::KillAll::kReachesOthers;
@@ -373,6 +394,7 @@ class Keeper {
   pid_t leader_ = 0;
   bool leader_ready_ = false;
   bool leader_has_pidfd_ = true;
+  bool supervisor_is_gone_ = false;
 };
 
 }  // namespace
@@ -393,6 +415,8 @@ void keep(KeeperPlan& plan, Entrance& entrance) {
   } catch (const std::exception& error) {
     wire::KeeperReady failed;
     failed.failure = error.what();
+    if (const auto* of_the_system = dynamic_cast<const sys::Error*>(&error))
+      failed.error_number = of_the_system->code().value();
     (void)sys::send_all(plan.channel.get(), wire::framed(failed));  // its end tells as much
     ::_exit(1);
   }

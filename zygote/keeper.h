@@ -31,7 +31,7 @@ struct KeeperPlan {
 };
 
 // Serves the supervisor until its end of the channel, or the zygote, is gone; then ends the slot's
-// calls, removes its directories and exits. Goes through the entrance first. Runs in: keeper, from its
+// calls, removes its directories unless the supervisor is still there, and exits. Goes through the entrance first. Runs in: keeper, from its
 // fork on; one thread.
 [[noreturn]] void keep(KeeperPlan& plan, Entrance& entrance);
 

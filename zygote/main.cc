@@ -6,6 +6,8 @@
 
 #include <cstdio>
 
+#include "runtime/sys/huge_text.h"
+#include "zygote/oom_order.h"
 #include "zygote/server.h"
 
 int main() {
@@ -21,6 +23,8 @@ int main() {
     files.rlim_cur = files.rlim_max;
     (void)::setrlimit(RLIMIT_NOFILE, &files);  // the soft one has to do then
   }
+  pyplaypen::zygote::come_after_calls();
+  (void)pyplaypen::sys::put_text_on_huge_pages();  // or not, and be slower
   if (::setsid() < 0 || ::chdir("/") != 0) return 1;
   return pyplaypen::zygote::serve(pyplaypen::sys::UniqueFd(kChannelFd));
 }

@@ -26,7 +26,12 @@ constexpr char kTrashPrefix[] = "trash-";
 
 Place::Place(const std::string& base_directory, const std::string& slot_name,
              std::optional<Owner> owner)
-    : path_(base_directory + "/" + slot_name), owner_(owner), name_(slot_name) {
+    : path_(base_directory + "/" + slot_name),
+      work_(path_ + "/work"),
+      home_(path_ + "/home"),
+      tmp_(path_ + "/tmp"),
+      owner_(owner),
+      name_(slot_name) {
   parent_.reset(sys::check(::open(base_directory.c_str(), kDirectoryFlags), "open", base_directory));
   if (::mkdirat(parent_.get(), name_.c_str(), 0711) != 0 && errno != EEXIST)
     sys::throw_errno("mkdir", path_);
@@ -36,7 +41,7 @@ Place::Place(const std::string& base_directory, const std::string& slot_name,
 }
 
 void Place::prepare() {
-  prepare_one("work", work_fd_);
+  if (prepare_one("work", work_fd_)) ++work_number_;
   prepare_one("home", home_fd_);
   prepare_one("tmp", tmp_fd_);
   if (owner_) return;  // the calls' user cannot make anything else here
@@ -54,14 +59,16 @@ void Place::prepare() {
   for (const std::string& name : strange) move_aside(name);
 }
 
-void Place::prepare_one(const char* name, sys::UniqueFd& fd) {
-  if (fd && untouched(name, fd.get())) return;
+// True when it is another one than before.
+bool Place::prepare_one(const char* name, sys::UniqueFd& fd) {
+  if (fd && untouched(name, fd.get())) return false;
   move_aside(name);
   sys::check(::mkdirat(slot_.get(), name, 0700), "mkdir", path_ + "/" + name);
   if (owner_)
     sys::check(::fchownat(slot_.get(), name, owner_->uid, owner_->gid, AT_SYMLINK_NOFOLLOW), "chown",
                path_ + "/" + name);
   fd.reset(sys::check(::openat(slot_.get(), name, kDirectoryFlags), "open", path_ + "/" + name));
+  return true;
 }
 
 void Place::hand_over(Owner user) {

@@ -39,19 +39,24 @@ class Place {
   void remove();
 
   const std::string& path() const { return path_; }
-  std::string work() const { return path_ + "/work"; }
-  std::string home() const { return path_ + "/home"; }
-  std::string tmp() const { return path_ + "/tmp"; }
+  const std::string& work() const { return work_; }
+  const std::string& home() const { return home_; }
+  const std::string& tmp() const { return tmp_; }
   int work_fd() const { return work_fd_.get(); }
+  // Counts the directories that work() has named.
+  unsigned long work_number() const { return work_number_; }
   // A description of its own, with its own offset, for the supervisor. Throws sys::Error.
   sys::UniqueFd open_work() const;
 
  private:
-  void prepare_one(const char* name, sys::UniqueFd& fd);
+  bool prepare_one(const char* name, sys::UniqueFd& fd);
   bool untouched(const char* name, int fd) const;
   void move_aside(const std::string& name);
 
   std::string path_;
+  std::string work_;
+  std::string home_;
+  std::string tmp_;
   std::optional<Owner> owner_;
   sys::UniqueFd parent_;
   std::string name_;
@@ -60,6 +65,7 @@ class Place {
   sys::UniqueFd home_fd_;
   sys::UniqueFd tmp_fd_;
   unsigned long moved_ = 0;
+  unsigned long work_number_ = 0;
   bool has_trash_ = false;
 };
 

@@ -9,10 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <iterator>
-#include <set>
+#include <map>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -83,7 +84,10 @@ class Server {
         if (!sys::send_all(channel_.get(), wire::framed(ready))) return false;
       } else if (const auto slot = wire::message_in<wire::OpenKeeper>(*frame)) {
         const size_t before_cgroup = slot->uid ? 2 : 1;
-        if (fds_.size() < before_cgroup + slot->cgroup_entrances) return false;
+        if (fds_.size() < before_cgroup + slot->cgroup_entrances) {
+          fds_.clear();  // we may not have that many; who waits for the keeper sees its channel end
+          continue;
+        }
         sys::UniqueFd channel = std::move(fds_[0]);
         sys::UniqueFd claim = slot->uid ? std::move(fds_[1]) : sys::UniqueFd();
         const auto cgroup = fds_.begin() + static_cast<std::ptrdiff_t>(before_cgroup);
@@ -91,9 +95,8 @@ class Server {
         std::vector<sys::UniqueFd> entrances(std::make_move_iterator(cgroup), std::make_move_iterator(end));
         fds_.erase(fds_.begin(), end);
         open_keeper(*slot, std::move(channel), std::move(claim), std::move(entrances));
-      } else if (wire::message_in<wire::Reap>(*frame)) {
-        reap();
-        end_orphans();
+      } else if (const auto closed = wire::message_in<wire::CloseKeeper>(*frame)) {
+        close_keeper(closed->slot);
         if (!sys::send_all(channel_.get(), wire::framed(wire::Reaped{}))) return false;
       } else {
         return false;  // not our supervisor
@@ -119,10 +122,11 @@ class Server {
     if (pid < 0) {
       wire::KeeperReady failed;
       failed.failure = sys::Error(error, "fork").what();
+      failed.error_number = error;
       (void)sys::send_all(channel.get(), wire::framed(failed));  // its end tells as much
       return;
     }
-    keepers_.insert(entrance.let_in(pid));
+    keepers_.emplace(entrance.let_in(pid), slot.slot);
   }
 
   // Runs in: keeper. Nothing of the zygote's own stays open there.
@@ -147,17 +151,23 @@ class Server {
     }
   }
 
-  // What a keeper that was killed has left behind: our children that are not keepers, to the last.
-  void end_orphans() {
-    for (bool found = true; found;) {
-      found = false;
-      for (const pid_t pid : sys::children()) {
-        if (keepers_.contains(pid)) continue;
-        found = true;
-        ::kill(pid, SIGKILL);
-        ::waitpid(pid, nullptr, __WALL);
-      }
+  // It may be dead, dying or out of order. What it had becomes ours with its death, and only then.
+  void close_keeper(uint32_t slot) {
+    const auto keeper = std::ranges::find(keepers_, slot, &std::pair<const pid_t, uint32_t>::second);
+    if (keeper != keepers_.end()) {
+      ::kill(keeper->first, SIGKILL);
+      (void)sys::retry_eintr([&] { return ::waitpid(keeper->first, nullptr, __WALL); });
+      keepers_.erase(keeper);
     }
+    end_orphans();
+  }
+
+  // What a keeper that was killed has left behind: our children that are not keepers, to the last. They
+  // may be a call's, forking as fast as they die.
+  void end_orphans() {
+    std::vector<pid_t> keepers;
+    for (const auto& [pid, slot] : keepers_) keepers.push_back(pid);
+    sys::end_others(keepers);
   }
 
   void farewell() {
@@ -167,7 +177,7 @@ class Server {
       if (::poll(&ended, 1, kFarewellMilliseconds) <= 0) break;
       reap();
     }
-    for (const pid_t pid : keepers_) ::kill(pid, SIGKILL);
+    for (const auto& [pid, slot] : keepers_) ::kill(pid, SIGKILL);
     keepers_.clear();
     end_orphans();
     if (!setup_.base_directory.empty()) sys::remove_tree(AT_FDCWD, setup_.base_directory);
@@ -184,7 +194,7 @@ class Server {
   sys::UniqueFd base_lock_;
   Interpreter interpreter_;
   bool warm_ = false;
-  std::set<pid_t> keepers_;
+  std::map<pid_t, uint32_t> keepers_;  // and their slots
 };
 
 }  // namespace

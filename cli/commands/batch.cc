@@ -296,6 +296,7 @@ int batch_command(std::span<char* const> arguments) {
   CLI::App app("Evaluates many pieces of code: JSON lines in, results as JSON lines out.\n"
                "A line: {\"id\"?, \"code\", \"limits\"?, \"env\"?, \"extra\"?, \"artifact_root\"?}",
                "pyplaypen batch");
+  app.footer("Exit status: 0 every line got an answer, 2 usage or a limit refused, 125 not run, 130 interrupted.");
   app.add_option("FILE", flags.file, "requests, one JSON object a line; - for standard input");
   app.add_option("-j,--jobs", flags.jobs, "calls at a time")->check(CLI::Range(1, 1024));
   app.add_flag("--ordered", flags.ordered, "answer in the order of the input");

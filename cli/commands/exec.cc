@@ -95,6 +95,7 @@ int exec_command(std::span<char* const> arguments) {
   ExecFlags flags;
   CLI::App app("Evaluates Python code in a fresh child and prints the result as one line of JSON.",
                "pyplaypen exec");
+  app.footer("Exit status: 0 the code succeeded, 1 it did not, 2 usage or a limit refused, 125 not run.");
   const CLI::Option* const code = app.add_option("CODE", flags.code, "the code, or - for standard input");
   app.add_option("--file", flags.file, "read the code from this file (- for standard input)");
   app.add_flag("--pretty", flags.pretty, "lay the result out for people");

@@ -53,6 +53,8 @@ Parsed parse(std::span<char* const> arguments) {
   CLI::App app("Runs a command under limits, in the current directory and environment:\n"
                "  pyplaypen run [options] -- COMMAND [ARGUMENT]...",
                "pyplaypen run");
+  app.footer("Exit status: the command's own, 128 + N when signal N ended it, 124 at wall_seconds; 126 it cannot be\n"
+             "executed, 127 there is none, 125 not run, 2 usage, or a limit or confinement refused.");
   app.add_option("--limit", flags.limits, "NAME=VALUE: a limit; may be repeated")
       ->allow_extra_args(false);
   app.add_flag("--confine-writes", flags.confine_writes,

@@ -9,6 +9,8 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <map>
+#include <mutex>
 
 #include "runtime/policy/root_rights.h"
 #include "runtime/sys/proc.h"
@@ -87,8 +89,12 @@ Features probe() {
 }  // namespace
 
 const Features& features() {
-  static const Features found = probe();
-  return found;
+  static std::mutex mutex;
+  static std::map<uid_t, Features> found;  // by who asks: a host may drop its rights after the first look
+  const std::scoped_lock lock(mutex);
+  const auto [at, is_new] = found.try_emplace(::geteuid());
+  if (is_new) at->second = probe();
+  return at->second;
 }
 
 }  // namespace pyplaypen::policy

@@ -14,7 +14,7 @@ struct Features {
   bool can_drop_uid = false;   // effective UID 0 with CAP_SETUID and CAP_SETGID
 };
 
-// Probes once and remembers; forks one short-lived child (for the user namespace). Thread-safe.
+// Probes once for each effective user and remembers; forks one short-lived child (for the user namespace). Thread-safe.
 const Features& features();
 
 }  // namespace pyplaypen::policy

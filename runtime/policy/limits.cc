@@ -102,11 +102,11 @@ uint64_t parse_whole(std::string_view name, std::string_view text) {
   throw LimitError(sentence(name, text, "must be a whole number, written as digits"));
 }
 
-void check_inherited(std::string_view name, std::string_view text, int resource, uint64_t wanted) {
+void check_inherited(const Limits& limits, std::string_view name, int resource, uint64_t wanted) {
   rlimit inherited{};
   if (::getrlimit(static_cast<__rlimit_resource>(resource), &inherited) != 0) return;
   if (inherited.rlim_max == RLIM_INFINITY || wanted <= inherited.rlim_max) return;
-  throw LimitError(sentence(name, text,
+  throw LimitError(sentence(name, limit_text(limits, name),
                             "above the hard limit that this process inherited; the range here is up to " +
                                 std::to_string(inherited.rlim_max)));
 }
@@ -136,13 +136,12 @@ void set_limit(Limits& limits, std::string_view assignment, LimitUse use) {
 
 void check_limits(const Limits& limits, LimitUse use) {
   for (const Row& row : kRows) {
-    const std::string text = limit_text(limits, row.name);
     if (const auto* real = std::get_if<double Limits::*>(&row.member)) {
       const double value = limits.*(*real);
       if (!std::isfinite(value) || value < row.least || value > kMostSeconds)
-        throw LimitError(sentence(row.name, text, "must be a number of seconds from 0 to 315360000"));
+        throw LimitError(sentence(row.name, limit_text(limits, row.name), "must be a number of seconds from 0 to 315360000"));
     } else if (static_cast<double>(limits.*std::get<uint64_t Limits::*>(row.member)) < row.least) {
-      throw LimitError(sentence(row.name, text,
+      throw LimitError(sentence(row.name, limit_text(limits, row.name),
                                 "must be at least " + std::to_string(static_cast<int>(row.least))));
     }
   }
@@ -150,7 +149,7 @@ void check_limits(const Limits& limits, LimitUse use) {
     throw LimitError(sentence("cpu_seconds", limit_text(limits, "cpu_seconds"),
                               "must be a whole number of seconds for a command"));
   const auto inherited = [&](std::string_view name, int resource, uint64_t wanted) {
-    check_inherited(name, limit_text(limits, name), resource, wanted);
+    check_inherited(limits, name, resource, wanted);
   };
   inherited("cpu_seconds", RLIMIT_CPU, static_cast<uint64_t>(std::ceil(limits.cpu_seconds)) + 1);
   inherited("memory_bytes", RLIMIT_AS, limits.memory_bytes);

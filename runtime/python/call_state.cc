@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <stdexcept>
 
 #include "runtime/python/py_error.h"
 #include "runtime/python/text.h"
@@ -23,33 +24,40 @@ PyRef loaded(const char* name) {
   return PyRef::borrow(PyDict_GetItemString(PyImport_GetModuleDict(), name));
 }
 
-bool seed_random(const Captured& captured) {
-  const PyRef random = loaded("random");
-  if (!random) return true;
-  const PyRef generator = PyRef::steal(PyObject_GetAttrString(random.get(), "_inst"));
-  return generator &&
-         PyRef::steal(PyObject_CallOneArg(captured.random_seed.get(), generator.get())) &&
-         PyObject_SetAttrString(generator.get(), "gauss_next", Py_None) == 0;
+// An attribute of a module; empty when that is not loaded.
+PyRef attribute_of(const char* module_name, const char* name) {
+  const PyRef module = loaded(module_name);
+  if (!module) return {};
+  PyRef attribute = PyRef::steal(PyObject_GetAttrString(module.get(), name));
+  if (!attribute) throw std::runtime_error(exception_line(take_failure().get(), kMaxMessage));
+  return attribute;
+}
+
+bool seed_random(const Captured& captured, PyObject* generator) {
+  return generator == nullptr ||
+         (PyRef::steal(PyObject_CallOneArg(captured.random_seed.get(), generator)) &&
+          PyObject_SetAttr(generator, captured.names.gauss_next.get(), Py_None) == 0);
 }
 
 // From 256 bits of the kernel's: without an argument, seed() draws ten times as much (550 us, 150
 // copied pages; this 180 us).
-bool seed_numpy() {
-  const PyRef random = loaded("numpy.random");
-  if (!random) return true;
+bool seed_numpy(PyObject* seed) {
+  if (seed == nullptr) return true;
   uint32_t words[8];
-  if (::getrandom(words, sizeof words, 0) != static_cast<ssize_t>(sizeof words)) return false;
+  if (::getrandom(words, sizeof words, 0) != static_cast<ssize_t>(sizeof words)) {
+    PyErr_SetFromErrno(PyExc_OSError);
+    return false;
+  }
   const PyRef list = PyRef::steal(PyList_New(0));
   for (const uint32_t word : words) {
     const PyRef number = PyRef::steal(PyLong_FromUnsignedLong(word));
     if (!list || !number || PyList_Append(list.get(), number.get()) != 0) return false;
   }
-  return static_cast<bool>(PyRef::steal(PyObject_CallMethod(random.get(), "seed", "O", list.get())));
+  return static_cast<bool>(PyRef::steal(PyObject_CallOneArg(seed, list.get())));
 }
 
-bool forget_temporary_directory() {
-  const PyRef tempfile = loaded("tempfile");
-  return !tempfile || PyObject_SetAttrString(tempfile.get(), "tempdir", Py_None) == 0;
+bool forget_temporary_directory(const Captured& captured, PyObject* tempfile) {
+  return tempfile == nullptr || PyObject_SetAttr(tempfile, captured.names.tempdir.get(), Py_None) == 0;
 }
 
 std::string time_zone() {
@@ -73,13 +81,17 @@ void install_signal_handlers() {
   ::sigaction(SIGXFSZ, &action, nullptr);
 }
 
-std::string settle(const Captured& captured) {
+SharedState find_shared_state() {
+  return {attribute_of("random", "_inst"), attribute_of("numpy.random", "seed"), loaded("tempfile")};
+}
+
+std::string settle(const Captured& captured, const SharedState& state) {
   const char* what = nullptr;
-  if (!seed_random(captured)) {
+  if (!seed_random(captured, state.random_generator.get())) {
     what = "random";
-  } else if (!seed_numpy()) {
+  } else if (!seed_numpy(state.numpy_seed.get())) {
     what = "numpy.random";
-  } else if (!forget_temporary_directory()) {
+  } else if (!forget_temporary_directory(captured, state.tempfile.get())) {
     what = "tempfile";
   }
   if (what == nullptr) return {};

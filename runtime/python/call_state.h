@@ -12,11 +12,20 @@ namespace pyplaypen::python {
 // SIG_IGN they are reset by an exec. SIGINT keeps Python's handler. Runs in: zygote, once.
 void install_signal_handlers();
 
-// Draws new seeds for `random` and numpy's global generator and forgets tempfile's directory, each
-// where it is loaded; nothing is imported. Returns what failed, empty when nothing did. Runs in:
-// child, after the warm-up and before its request, so that no two children share a seed and no call
-// waits.
-std::string settle(const Captured& captured);
+// What settle() changes, each empty where its module is not loaded.
+struct SharedState {
+  PyRef random_generator;  // random._inst, behind the functions of the module
+  PyRef numpy_seed;        // numpy.random.seed
+  PyRef tempfile;          // the module
+};
+
+// Runs in: zygote, after the imports; nothing is imported. Throws std::runtime_error.
+SharedState find_shared_state();
+
+// Draws new seeds for `random` and numpy's global generator and forgets tempfile's directory. Returns
+// what failed, empty when nothing did. Runs in: child, after the warm-up and before its request, so
+// that no two children share a seed and no call waits.
+std::string settle(const Captured& captured, const SharedState& state);
 
 // Makes this the whole environment, for C and for os.environ, and takes over its time zone. False,
 // with what failed in errno, on a name that cannot be one. Runs in: child, before user code.

@@ -19,6 +19,12 @@ constexpr size_t kMaxMessage = 500;
   throw std::runtime_error(what + ": " + exception_line(exception.get(), kMaxMessage));
 }
 
+PyRef intern(const char* name) {
+  PyRef result = PyRef::steal(PyUnicode_InternFromString(name));
+  if (!result) throw_python_error("interning");
+  return result;
+}
+
 PyRef import(const char* module) {
   PyRef result = PyRef::steal(PyImport_ImportModule(module));
   if (!result) throw_python_error(std::string("importing ") + module);
@@ -97,8 +103,8 @@ Captured capture() {
   result.main_file = std::make_unique<MainFile>();
   if (!result.main_file->attach(result.main_module.get())) throw_python_error("__main__");
 
-  result.file_name = PyRef::steal(PyUnicode_InternFromString(kSourceName));
-  if (!result.file_name) throw_python_error("interning");
+  result.file_name = intern(kSourceName);
+  result.names = {intern("body"), intern("closed"), intern("flush"), intern("gauss_next"), intern("tempdir"), intern("value")};
   result.compile = from("builtins", "compile");
   result.eval = from("builtins", "eval");
   result.ast_expr = from("_ast", "Expr");

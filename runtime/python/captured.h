@@ -9,6 +9,12 @@
 
 namespace pyplaypen::python {
 
+// Interned once, in the zygote: CPython's cache of attributes compares names by address, so one made anew
+// for each use misses it, and the entry written for it then is a page copied.
+struct Names {
+  PyRef body, closed, flush, gauss_next, tempdir, value;
+};
+
 // Strong references, made once in the zygote: code that rebinds names, clears sys.modules or
 // empties builtins cannot take them away from its own report. Move-only; lives as long as the
 // interpreter.
@@ -38,6 +44,8 @@ struct Captured {
   PyRef environ_data;  // the dict behind os.environ; bytes to bytes
   PyRef tzset;
   PyRef random_seed;  // _random.Random.seed, unbound
+
+  Names names;
 
   // The end.
   PyRef join_threads;           // threading._shutdown

@@ -183,7 +183,7 @@ std::optional<Compiled> compile_by_tree(const Captured& captured, const Source& 
   PyCompilerFlags flags = compiler_flags(kFlags | PyCF_ONLY_AST);
   const PyRef tree = compile_text(captured, source.bytes().c_str(), Py_file_input, flags);
   if (!tree) return std::nullopt;
-  const PyRef body = PyRef::steal(PyObject_GetAttrString(tree.get(), "body"));
+  const PyRef body = PyRef::steal(PyObject_GetAttr(tree.get(), captured.names.body.get()));
   if (!body || !PyList_Check(body.get())) return std::nullopt;
 
   Compiled result;
@@ -191,7 +191,7 @@ std::optional<Compiled> compile_by_tree(const Captured& captured, const Source& 
   if (count == 0) return result;
   PyObject* last = PyList_GET_ITEM(body.get(), count - 1);
   if (reinterpret_cast<PyObject*>(Py_TYPE(last)) == captured.ast_expr.get()) {
-    const PyRef value = PyRef::steal(PyObject_GetAttrString(last, "value"));
+    const PyRef value = PyRef::steal(PyObject_GetAttr(last, captured.names.value.get()));
     if (!value) return std::nullopt;
     const PyRef expression = PyRef::steal(
         PyObject_CallFunctionObjArgs(captured.ast_expression.get(), value.get(), nullptr));

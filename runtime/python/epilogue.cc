@@ -77,8 +77,8 @@ bool has_open_file() {
   return false;
 }
 
-bool is_closed(PyObject* file) {
-  const PyRef closed = PyRef::steal(PyObject_GetAttrString(file, "closed"));
+bool is_closed(const Captured& captured, PyObject* file) {
+  const PyRef closed = PyRef::steal(PyObject_GetAttr(file, captured.names.closed.get()));
   const bool result = closed && PyObject_IsTrue(closed.get()) == 1;
   PyErr_Clear();
   return result;
@@ -92,24 +92,24 @@ void flush_files(const Captured& captured) {
   auto* base = reinterpret_cast<PyTypeObject*>(captured.io_base.get());
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(objects.get()); ++i) {
     PyObject* object = PyList_GET_ITEM(objects.get(), i);
-    if (PyType_IsSubtype(Py_TYPE(object), base) == 0 || is_closed(object)) continue;
-    if (!PyRef::steal(PyObject_CallMethod(object, "flush", nullptr))) PyErr_Clear();
+    if (PyType_IsSubtype(Py_TYPE(object), base) == 0 || is_closed(captured, object)) continue;
+    if (!PyRef::steal(PyObject_CallMethodNoArgs(object, captured.names.flush.get()))) PyErr_Clear();
   }
 }
 
-void flush_stream(PyObject* stream) {
-  if (stream == nullptr || stream == Py_None || is_closed(stream)) return;
+void flush_stream(const Captured& captured, PyObject* stream) {
+  if (stream == nullptr || stream == Py_None || is_closed(captured, stream)) return;
   const PyRef held = PyRef::borrow(stream);
-  if (!PyRef::steal(PyObject_CallMethod(stream, "flush", nullptr))) print_unraisable(stream);
+  if (!PyRef::steal(PyObject_CallMethodNoArgs(stream, captured.names.flush.get()))) print_unraisable(stream);
 }
 
 void flush_streams(const Captured& captured) {
   PyObject* output = PySys_GetObject("stdout");
-  if (output != captured.standard_output.get()) flush_stream(output);
-  flush_stream(captured.standard_output.get());
+  if (output != captured.standard_output.get()) flush_stream(captured, output);
+  flush_stream(captured, captured.standard_output.get());
   PyObject* error = PySys_GetObject("stderr");
-  if (error != captured.standard_error.get()) flush_stream(error);
-  flush_stream(captured.standard_error.get());
+  if (error != captured.standard_error.get()) flush_stream(captured, error);
+  flush_stream(captured, captured.standard_error.get());
   std::fflush(nullptr);  // a stream that cannot be written has nobody left to hear of it
 }
 

@@ -12,8 +12,8 @@
 namespace pyplaypen::python {
 
 struct CallPlace {
-  std::string workspace;          // the current directory; the last entry of sys.path
-  std::string private_directory;  // writable, not collected; exists
+  const std::string& workspace;          // the current directory; the last entry of sys.path
+  const std::string& private_directory;  // writable, not collected; exists
   pid_t leader = 0;               // the process that is to report
 };
 

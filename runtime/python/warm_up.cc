@@ -107,8 +107,11 @@ if 'json' in loaded:
 )",
     R"(import sys
 loaded = sys.modules
-if 're' in loaded:
-    import re
+if 're' in loaded and 'time' in loaded:
+    import re, time
+    # One that is in no cache: the zygote has compiled all that is always the same.
+    pattern = re.compile(r'^(?P<day>\d{2}-\d+)? ([A-Z]+|x*) (.*)$|%d' % time.time_ns(), re.M)
+    [match.groupdict() for match in pattern.finditer('12-1 AB c\n d')]
     re.sub(r'(\w+)@(\w+)\.com', r'\2', 'mail a@b.com now')
     re.findall(r'\d+', 'a1b22')
 if 'datetime' in loaded:
@@ -148,6 +151,28 @@ if 'pandas' in sys.modules:
     frame = pd.DataFrame({'k': ['a', 'b', 'a'], 'v': [1, 2, 3], 'w': [0.5, None, 1.5]})
     frame.groupby('k')['v'].sum(), frame[frame['v'] > 1], str(frame), frame.describe()
     frame.sort_values('v').to_dict('records'), frame['w'].fillna(0).mean()
+)",
+    R"(import sys
+loaded = sys.modules
+if 'collections' in loaded:
+    from collections import namedtuple
+    namedtuple('Point', 'x y')(1, 2)._replace(y=5)
+if 'statistics' in loaded:
+    import statistics
+    statistics.mean([2.5, 3.1]), statistics.median([2, 3]), statistics.stdev([2.5, 3.1, 4.7])
+if 'random' in loaded:
+    import random
+    random.Random(1).sample(range(10), 3)
+)",
+    R"(import sys
+if 'enum' in sys.modules:
+    import enum
+
+    class Color(enum.Enum):
+        RED = 1
+        GREEN = 2
+
+    Color(2).name, Color['RED'], list(Color)
 )",
     R"(def outer(n):
     return inner(n - 1)

@@ -95,8 +95,9 @@ Received receive(int socket, std::string& into, std::vector<UniqueFd>* fds, bool
       [&] { return ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT)); });
   if (got > 0) {
     into.append(buffer, static_cast<size_t>(got));
-    if (fds != nullptr) take_fds(message, *fds);
-    return Received::kBytes;
+    if (fds == nullptr) return Received::kBytes;
+    take_fds(message, *fds);
+    return (message.msg_flags & MSG_CTRUNC) != 0 ? Received::kFdsLost : Received::kBytes;
   }
   if (got == 0 || errno == ECONNRESET) return Received::kEnd;
   if (errno == EAGAIN) return Received::kWouldBlock;

@@ -24,7 +24,12 @@ inline constexpr size_t kMaxFdsPerMessage = 16;
 // when the peer is gone; throws Error for anything else. Never raises SIGPIPE.
 bool send_all(int socket, std::string_view bytes, std::span<const int> fds = {});
 
-enum class Received { kBytes, kWouldBlock, kEnd };
+enum class Received {
+  kBytes,
+  kFdsLost,  // bytes, but this process may not have as many descriptors as came with them
+  kWouldBlock,
+  kEnd,
+};
 
 // One recvmsg into `into`, appended; received descriptors are appended to `fds`, or closed by the
 // kernel where `fds` is null. A reset connection is an end like any other.

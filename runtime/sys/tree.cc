@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string>
 #include <vector>
@@ -14,9 +15,15 @@
 namespace pyplaypen::sys {
 namespace {
 
-// All descendants that can be seen now, parents before children.
-std::vector<pid_t> descendants() {
+std::vector<pid_t> children_but(std::span<const pid_t> spared) {
   std::vector<pid_t> found = children();
+  std::erase_if(found, [&](pid_t pid) { return std::ranges::count(spared, pid) > 0; });
+  return found;
+}
+
+// All descendants that can be seen now, parents before children, without those of `spared`.
+std::vector<pid_t> descendants(std::span<const pid_t> spared) {
+  std::vector<pid_t> found = children_but(spared);
   for (size_t i = 0; i < found.size(); ++i)
     for (const pid_t child : children_of(found[i])) found.push_back(child);
   return found;
@@ -24,14 +31,14 @@ std::vector<pid_t> descendants() {
 
 // Stops all of the tree first: a stopped process cannot fork, so that a second look finds what the
 // first one missed. Then kills it. What was forked in between is found by the caller's next round.
-void kill_by_walk() {
+void kill_by_walk(std::span<const pid_t> spared = {}) {
   for (size_t seen = 0;;) {
-    const std::vector<pid_t> found = descendants();
+    const std::vector<pid_t> found = descendants(spared);
     for (const pid_t pid : found) ::kill(pid, SIGSTOP);
     if (found.size() <= seen) break;
     seen = found.size();
   }
-  for (const pid_t pid : descendants()) ::kill(pid, SIGKILL);
+  for (const pid_t pid : descendants(spared)) ::kill(pid, SIGKILL);
 }
 
 // Kills and reaps the leader alone. What it had started is our child by the time it can be reaped, so
@@ -76,6 +83,15 @@ TreeEnd end_tree(pid_t leader, KillAll reach) {
       end.leader_status = status;
       end.leader_usage = usage;
     }
+  }
+}
+
+void end_others(std::span<const pid_t> spared) {
+  for (;;) {
+    const std::vector<pid_t> found = children_but(spared);
+    if (found.empty()) return;
+    kill_by_walk(spared);
+    for (const pid_t pid : found) (void)retry_eintr([&] { return ::waitpid(pid, nullptr, __WALL); });
   }
 }
 

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <span>
 
 namespace pyplaypen::sys {
 
@@ -25,6 +26,10 @@ struct TreeEnd {
 // Kills and reaps until there is no child left (ECHILD). `leader` may be running, dead or 0. Blocks
 // while a process is in an uninterruptible sleep.
 TreeEnd end_tree(pid_t leader, KillAll reach);
+
+// Kills and reaps all children but those in `spared`, and what descends from them, by looking them up in
+// /proc. For a subreaper that has other children to keep.
+void end_others(std::span<const pid_t> spared);
 
 // Reaps children that have ended, `leader` excepted: it stays a zombie, so that its PID cannot be
 // taken by another before end_tree.

@@ -1,12 +1,67 @@
 #include "runtime/wire/codec.h"
 
+#include <concepts>
 #include <cstring>
+#include <tuple>
 #include <type_traits>
 
 namespace pyplaypen::wire {
 namespace {
 
-// Appends fields. Reader below is its mirror image: one `fields` function a message serves both.
+// Every message as its fields, in the order in which they travel; const where the message is.
+template <typename Value, typename Message>
+concept Is = std::same_as<std::remove_const_t<Value>, Message>;
+
+auto members(Is<Limits> auto& m) {
+  return std::tie(m.wall_seconds, m.cpu_seconds, m.memory_bytes, m.process_count, m.open_files, m.file_bytes,
+                  m.artifact_count, m.artifact_bytes, m.stdout_bytes, m.stderr_bytes, m.return_value_bytes,
+                  m.result_frame_bytes);
+}
+auto members(Is<Unshare> auto& m) {
+  return std::tie(m.namespaces, m.map_root, m.hostname, m.mount_proc, m.command_uid, m.command_gid);
+}
+auto members(Is<Landlock> auto& m) {
+  return std::tie(m.read_paths, m.write_paths, m.execute_paths, m.bind_tcp_ports, m.connect_tcp_ports);
+}
+auto members(Is<Request> auto& m) {
+  return std::tie(m.request_id, m.code, m.extra_json, m.environment, m.limits);
+}
+auto members(Is<Report> auto& m) {
+  return std::tie(m.status, m.value_json, m.message, m.traceback, m.line, m.exit_code, m.value_type,
+                  m.value_repr, m.cpu_microseconds, m.max_rss_bytes);
+}
+auto members(Is<Setup> auto& m) {
+  return std::tie(m.host_pid, m.base_directory, m.package_directory, m.python, m.environment, m.preload,
+                  m.globals_provider, m.type_projector, m.confine_writes, m.unshare, m.landlock);
+}
+auto members(Is<StartPython> auto& m) { return std::tie(m.uid, m.gid); }
+auto members(Is<Ready> auto& m) {
+  return std::tie(m.extension_failed, m.failure, m.python_version, m.mapped_bytes);
+}
+auto members(Is<OpenKeeper> auto& m) { return std::tie(m.slot, m.uid, m.gid, m.cgroup_entrances); }
+auto members(Is<CloseKeeper> auto& m) { return std::tie(m.slot); }
+auto members(Is<KeeperReady> auto& m) {
+  return std::tie(m.failure, m.scoped, m.user_namespace, m.workspace, m.error_number);
+}
+auto members(Is<Spawn> auto& m) { return std::tie(m.warm_up); }
+auto members(Is<Launch> auto& m) {
+  return std::tie(m.argv, m.environment, m.write_paths, m.merge_output, m.uid, m.gid, m.limits);
+}
+auto members(Is<Spawned> auto& m) {
+  return std::tie(m.pid, m.with_pidfd, m.with_tasks, m.with_children, m.with_workspace, m.stage,
+                  m.error_number, m.failure);
+}
+std::tuple<> members(Is<LeaderEnded> auto&) { return {}; }
+auto members(Is<SpareReady> auto& m) { return std::tie(m.failed_stage, m.error_number, m.failure); }
+std::tuple<> members(Is<Reap> auto&) { return {}; }
+auto members(Is<Reaped> auto& m) {
+  return std::tie(m.wait_status, m.cpu_microseconds, m.max_rss_bytes, m.processes);
+}
+
+template <typename Value>
+concept HasMembers = requires(Value& value) { members(value); };
+
+// Appends fields. Reader below is its mirror image.
 class Writer {
  public:
   explicit Writer(std::string& to) : to_(to) {}
@@ -31,6 +86,10 @@ class Writer {
   void field(const std::vector<Item>& list) {
     field(static_cast<uint32_t>(list.size()));
     for (const Item& item : list) field(item);
+  }
+  template <HasMembers Message>
+  void field(const Message& message) {
+    std::apply([&](const auto&... each) { (field(each), ...); }, members(message));
   }
   void field(const Environment& environment) {
     field(static_cast<uint32_t>(environment.size()));
@@ -83,6 +142,10 @@ class Reader {
     field(count);
     for (uint32_t i = 0; good_ && i < count; ++i) field(list.emplace_back());
   }
+  template <HasMembers Message>
+  void field(Message& message) {
+    std::apply([&](auto&... each) { (field(each), ...); }, members(message));
+  }
   void field(Environment& environment) {
     uint32_t count = 0;
     field(count);
@@ -110,189 +173,11 @@ class Reader {
   bool good_ = true;
 };
 
-template <typename Coder, typename Value>
-void fields(Coder& coder, Value& m)
-  requires std::is_same_v<std::remove_const_t<Value>, Limits>
-{
-  coder.field(m.wall_seconds);
-  coder.field(m.cpu_seconds);
-  coder.field(m.memory_bytes);
-  coder.field(m.process_count);
-  coder.field(m.open_files);
-  coder.field(m.file_bytes);
-  coder.field(m.artifact_count);
-  coder.field(m.artifact_bytes);
-  coder.field(m.stdout_bytes);
-  coder.field(m.stderr_bytes);
-  coder.field(m.return_value_bytes);
-  coder.field(m.result_frame_bytes);
-}
-
-template <typename Coder, typename Value>
-void fields(Coder& coder, Value& m)
-  requires std::is_same_v<std::remove_const_t<Value>, Request>
-{
-  coder.field(m.request_id);
-  coder.field(m.code);
-  coder.field(m.extra_json);
-  coder.field(m.environment);
-  fields(coder, m.limits);
-}
-
-template <typename Coder, typename Value>
-void fields(Coder& coder, Value& m)
-  requires std::is_same_v<std::remove_const_t<Value>, Report>
-{
-  coder.field(m.status);
-  coder.field(m.value_json);
-  coder.field(m.message);
-  coder.field(m.traceback);
-  coder.field(m.line);
-  coder.field(m.exit_code);
-  coder.field(m.value_type);
-  coder.field(m.value_repr);
-  coder.field(m.cpu_microseconds);
-  coder.field(m.max_rss_bytes);
-}
-
-template <typename Coder, typename Value>
-void fields(Coder& coder, Value& m)
-  requires std::is_same_v<std::remove_const_t<Value>, Unshare>
-{
-  coder.field(m.namespaces);
-  coder.field(m.map_root);
-  coder.field(m.hostname);
-  coder.field(m.mount_proc);
-  coder.field(m.command_uid);
-  coder.field(m.command_gid);
-}
-
-template <typename Coder, typename Value>
-void fields(Coder& coder, Value& m)
-  requires std::is_same_v<std::remove_const_t<Value>, Landlock>
-{
-  coder.field(m.read_paths);
-  coder.field(m.write_paths);
-  coder.field(m.execute_paths);
-  coder.field(m.bind_tcp_ports);
-  coder.field(m.connect_tcp_ports);
-}
-
-template <typename Coder, typename Value>
-void fields(Coder& coder, Value& m)
-  requires std::is_same_v<std::remove_const_t<Value>, Setup>
-{
-  coder.field(m.host_pid);
-  coder.field(m.base_directory);
-  coder.field(m.package_directory);
-  coder.field(m.python);
-  coder.field(m.environment);
-  coder.field(m.preload);
-  coder.field(m.globals_provider);
-  coder.field(m.type_projector);
-  coder.field(m.confine_writes);
-  fields(coder, m.unshare);
-  fields(coder, m.landlock);
-}
-
-template <typename Coder, typename Value>
-void fields(Coder& coder, Value& m)
-  requires std::is_same_v<std::remove_const_t<Value>, StartPython>
-{
-  coder.field(m.uid);
-  coder.field(m.gid);
-}
-
-template <typename Coder, typename Value>
-void fields(Coder& coder, Value& m)
-  requires std::is_same_v<std::remove_const_t<Value>, Ready>
-{
-  coder.field(m.extension_failed);
-  coder.field(m.failure);
-  coder.field(m.python_version);
-  coder.field(m.mapped_bytes);
-}
-
-template <typename Coder, typename Value>
-void fields(Coder& coder, Value& m)
-  requires std::is_same_v<std::remove_const_t<Value>, OpenKeeper>
-{
-  coder.field(m.slot);
-  coder.field(m.uid);
-  coder.field(m.gid);
-  coder.field(m.cgroup_entrances);
-}
-
-template <typename Coder, typename Value>
-void fields(Coder& coder, Value& m)
-  requires std::is_same_v<std::remove_const_t<Value>, KeeperReady>
-{
-  coder.field(m.failure);
-  coder.field(m.scoped);
-  coder.field(m.user_namespace);
-  coder.field(m.workspace);
-}
-
-template <typename Coder, typename Value>
-void fields(Coder& coder, Value& m)
-  requires std::is_same_v<std::remove_const_t<Value>, Spawn>
-{
-  coder.field(m.warm_up);
-}
-
-template <typename Coder, typename Value>
-void fields(Coder& coder, Value& m)
-  requires std::is_same_v<std::remove_const_t<Value>, Launch>
-{
-  coder.field(m.argv);
-  coder.field(m.environment);
-  coder.field(m.write_paths);
-  coder.field(m.merge_output);
-  coder.field(m.uid);
-  coder.field(m.gid);
-  fields(coder, m.limits);
-}
-
-template <typename Coder, typename Value>
-void fields(Coder& coder, Value& m)
-  requires std::is_same_v<std::remove_const_t<Value>, Spawned>
-{
-  coder.field(m.pid);
-  coder.field(m.stage);
-  coder.field(m.error_number);
-  coder.field(m.failure);
-}
-
-template <typename Coder, typename Value>
-void fields(Coder& coder, Value& m)
-  requires std::is_same_v<std::remove_const_t<Value>, SpareReady>
-{
-  coder.field(m.failed_stage);
-  coder.field(m.error_number);
-  coder.field(m.failure);
-}
-
-template <typename Coder, typename Value>
-void fields(Coder&, Value&)
-  requires std::is_same_v<std::remove_const_t<Value>, Reap> ||
-           std::is_same_v<std::remove_const_t<Value>, LeaderEnded>
-{}
-
-template <typename Coder, typename Value>
-void fields(Coder& coder, Value& m)
-  requires std::is_same_v<std::remove_const_t<Value>, Reaped>
-{
-  coder.field(m.wait_status);
-  coder.field(m.cpu_microseconds);
-  coder.field(m.max_rss_bytes);
-  coder.field(m.processes);
-}
-
 template <typename Message>
 std::string encode_fields(const Message& message) {
   std::string payload;
   Writer writer(payload);
-  fields(writer, message);
+  writer.field(message);
   return payload;
 }
 
@@ -304,6 +189,7 @@ std::string encode(const Setup& message) { return encode_fields(message); }
 std::string encode(const StartPython& message) { return encode_fields(message); }
 std::string encode(const Ready& message) { return encode_fields(message); }
 std::string encode(const OpenKeeper& message) { return encode_fields(message); }
+std::string encode(const CloseKeeper& message) { return encode_fields(message); }
 std::string encode(const KeeperReady& message) { return encode_fields(message); }
 std::string encode(const Spawn& message) { return encode_fields(message); }
 std::string encode(const Launch& message) { return encode_fields(message); }
@@ -317,7 +203,7 @@ template <typename Message>
 std::optional<Message> decode(std::string_view payload) {
   Message message;
   Reader reader(payload);
-  fields(reader, message);
+  reader.field(message);
   if (!reader.complete()) return std::nullopt;
   return message;
 }
@@ -328,6 +214,7 @@ template std::optional<Setup> decode(std::string_view);
 template std::optional<StartPython> decode(std::string_view);
 template std::optional<Ready> decode(std::string_view);
 template std::optional<OpenKeeper> decode(std::string_view);
+template std::optional<CloseKeeper> decode(std::string_view);
 template std::optional<KeeperReady> decode(std::string_view);
 template std::optional<Spawn> decode(std::string_view);
 template std::optional<Launch> decode(std::string_view);

@@ -18,6 +18,7 @@ std::string encode(const Setup& message);
 std::string encode(const StartPython& message);
 std::string encode(const Ready& message);
 std::string encode(const OpenKeeper& message);
+std::string encode(const CloseKeeper& message);
 std::string encode(const KeeperReady& message);
 std::string encode(const Spawn& message);
 std::string encode(const Launch& message);
@@ -40,6 +41,7 @@ template <> struct FrameTypeOf<Setup> { static constexpr FrameType value = Frame
 template <> struct FrameTypeOf<StartPython> { static constexpr FrameType value = FrameType::kStartPython; };
 template <> struct FrameTypeOf<Ready> { static constexpr FrameType value = FrameType::kReady; };
 template <> struct FrameTypeOf<OpenKeeper> { static constexpr FrameType value = FrameType::kOpenKeeper; };
+template <> struct FrameTypeOf<CloseKeeper> { static constexpr FrameType value = FrameType::kCloseKeeper; };
 template <> struct FrameTypeOf<KeeperReady> { static constexpr FrameType value = FrameType::kKeeperReady; };
 template <> struct FrameTypeOf<Spawn> { static constexpr FrameType value = FrameType::kSpawn; };
 template <> struct FrameTypeOf<Launch> { static constexpr FrameType value = FrameType::kLaunch; };

@@ -24,8 +24,9 @@ enum class FrameType : uint16_t {
   kReport,
   kReap,
   kReaped,
+  kCloseKeeper,
 };
-inline constexpr FrameType kLastFrameType = FrameType::kReaped;
+inline constexpr FrameType kLastFrameType = FrameType::kCloseKeeper;
 
 inline constexpr uint32_t kMagic = 0x4e505950;  // "PYPN", little-endian
 inline constexpr uint16_t kVersion = 1;

@@ -129,12 +129,20 @@ struct OpenKeeper {
   bool operator==(const OpenKeeper&) const = default;
 };
 
+// supervisor -> zygote: end a keeper, whatever state it is in, and all that it had. Answered by Reaped.
+struct CloseKeeper {
+  uint32_t slot = 0;
+
+  bool operator==(const CloseKeeper&) const = default;
+};
+
 // keeper -> supervisor, first: what it has.
 struct KeeperReady {
   std::string failure;          // empty: ready
   bool scoped = false;          // a Landlock domain with signal scope: kill(-1) reaches the slot only
   bool user_namespace = false;  // RLIMIT_NPROC counts the slot alone
   std::string workspace;        // absolute path of the calls' current directory
+  int32_t error_number = 0;     // of the failure, where it has one
 
   bool operator==(const KeeperReady&) const = default;
 };
@@ -165,10 +173,13 @@ struct Launch {  // one child at a time: not while a spare is there
 };
 
 // keeper -> supervisor. Attached, in this order, unless it failed: the supervisor's end of the call's
-// channel (not for a command), read ends of stdout and stderr, pidfd, the workspace, and where the
-// kernel has them the leader's "children" file and "task" folder.
+// channel (not for a command), read ends of stdout and stderr, not blocking, and what is true below.
 struct Spawned {
-  int32_t pid = 0;  // 0: failed
+  int32_t pid = 0;             // 0: failed
+  bool with_pidfd = false;     // of the leader
+  bool with_tasks = false;     // its "task" folder and its "children" file: two
+  bool with_children = false;  // the keeper's "children" file: once
+  bool with_workspace = false; // when it is another than at the last Spawned
   std::optional<policy::Stage> stage;
   int32_t error_number = 0;
   std::string failure;
@@ -195,7 +206,7 @@ struct Reap {
   bool operator==(const Reap&) const = default;
 };
 
-// keeper -> supervisor: nothing of the call is alive.
+// keeper -> supervisor: nothing of the call is alive; all zero from the zygote: nothing of the keeper is.
 struct Reaped {
   int32_t wait_status = 0;  // of the leader, man 2 wait
   uint64_t cpu_microseconds = 0;  // of the leader and what it waited for

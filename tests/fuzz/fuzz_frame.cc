@@ -46,6 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       check<Spawned>(*frame);
       check<SpareReady>(*frame);
       check<KeeperReady>(*frame);
+      check<CloseKeeper>(*frame);
       check<Reaped>(*frame);
     }
     // No growth beyond a frame and a read, whatever was announced (a string grows by doubling).

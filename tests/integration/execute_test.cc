@@ -1,13 +1,17 @@
 // Whole calls of execute: the real zygote on the real kernel.
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/msg.h>
 #include <sys/resource.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "tests/integration/sandbox_fixture.h"
 
@@ -227,6 +231,20 @@ TEST_F(Execute, AnExitBehindOurBackIsProtocol) {
   EXPECT_EQ(result.stdout_output.bytes, "x\n");
 }
 
+TEST_F(Execute, CodeThatClosesItsChannelRunsToItsOwnEnd) {
+  const Result closed = run("import os, time\nos.closerange(3, 2000)\ntime.sleep(0.05)\nprint('to the end')\n1");
+  EXPECT_EQ(type_of(closed), "protocol") << closed.error->message;
+  EXPECT_EQ(closed.error->exit_code, 1);
+  EXPECT_EQ(closed.stdout_output.bytes, "to the end\n");
+  const Result replaced = run("import os\nos.execv('/bin/sh', ['sh', '-c', 'sleep 0.05; echo other; exit 7'])");
+  EXPECT_EQ(type_of(replaced), "protocol") << replaced.error->message;
+  EXPECT_EQ(replaced.error->exit_code, 7);
+  EXPECT_EQ(replaced.stdout_output.bytes, "other\n");
+  Limits limits;
+  limits.wall_seconds = 0.2;
+  EXPECT_EQ(type_of("import os\nos.closerange(0, 2000)\nwhile True: pass", limits), "timeout");
+}
+
 TEST_F(Execute, BusyWhenNoSlotComesInTime) {
   Limits longer;
   longer.wall_seconds = 20;
@@ -369,6 +387,40 @@ TEST_F(Extension, WhatDoesNotImportOrFailsIsFoundAtConstruction) {
   EXPECT_THROW(Sandbox{options_}, ExtensionError);
 }
 
+// What a preloaded module registered runs once in the child that a call is, and as ever when the code forks.
+TEST_F(Extension, AtForkHooksOfAPreloadedModule) {
+  std::ofstream(directory_ / "forks_for_test.py")
+      << "import os\n"
+         "seen = []\n"
+         "def tell(text): return lambda: seen.append(text)\n"
+         "os.register_at_fork(before=tell('before 1'), after_in_parent=tell('parent 1'), after_in_child=tell('child 1'))\n"
+         "os.register_at_fork(before=tell('before 2'), after_in_child=tell('child 2'))\n"
+         "errors = []\n"
+         "for wrong in ({}, {'before': 1}, {'after': tell('')}):\n"
+         "    try: os.register_at_fork(**wrong)\n"
+         "    except TypeError: errors.append(len(errors))\n";
+  options_.preload = {"forks_for_test"};
+  for (const int spares : {0, 2}) {
+    options_.spares = spares;
+    Sandbox sandbox(options_);
+    const Result result = sandbox.execute(
+        "import forks_for_test as f, os\n"
+        "own = f.seen[:]\n"
+        "f.seen.clear()\n"
+        "r, w = os.pipe()\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n"
+        "    os.write(w, ','.join(f.seen).encode())\n"
+        "    os._exit(0)\n"
+        "os.waitpid(pid, 0)\n"
+        "[f.errors, own, f.seen, os.read(r, 100).decode()]\n");
+    EXPECT_EQ(result.return_value,
+              R"([[0,1,2],["child 1","child 2"],["before 2","before 1","parent 1"],)"
+              R"("before 2,before 1,child 1,child 2"])")
+        << spares;
+  }
+}
+
 TEST_F(Extension, WithoutTheSelfCheckItIsTheCallsError) {
   options_.globals_provider = "ext_for_test:bad";
   options_.self_check = SelfCheck::kNo;
@@ -394,6 +446,26 @@ TEST_F(Execute, NothingOfACallIsSeenByTheNext) {
         "seen");
     ASSERT_TRUE(result.ok()) << result.error->message;
     EXPECT_EQ(result.return_value, "[false,false,false,false,[],[],false]");
+  }
+}
+
+// As root: each slot's user is its own, and so are the user's objects.
+TEST_F(Execute, SharedObjectsAreGoneWhenTheCallHasReturned) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root: elsewhere they are not told from those of others";
+  const std::pair<const char*, std::function<int(int)>> kinds[] = {
+      {"c.shmget(0, 4096, 0o1600)", [](int id) { shmid_ds info{}; return ::shmctl(id, IPC_STAT, &info); }},
+      {"c.semget(0, 1, 0o1600)", [](int id) { return ::semctl(id, 0, GETVAL); }},
+      {"c.msgget(0, 0o1600)", [](int id) { msqid_ds info{}; return ::msgctl(id, IPC_STAT, &info); }}};
+  for (int round = 0; round < 5; ++round) {
+    for (const auto& [make, look] : kinds) {
+      const Result result = run(std::string("import ctypes; c = ctypes.CDLL(None)\n") + make);
+      ASSERT_TRUE(result.ok()) << result.error->message;
+      const int id = std::stoi(result.return_value);
+      ASSERT_GE(id, 0) << make;
+      EXPECT_EQ(look(id), -1) << make;
+    }
+    ASSERT_TRUE(run("open('/dev/shm/pyplaypen-test-object', 'w').close()").ok());
+    EXPECT_FALSE(std::filesystem::exists("/dev/shm/pyplaypen-test-object"));
   }
 }
 

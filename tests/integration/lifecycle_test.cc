@@ -65,7 +65,7 @@ TEST_F(Lifecycle, AKilledHostTakesEverythingAlong) {
     const pid_t keeper = number(sandbox.execute("import os\nos.getppid()"));
     Call call = sandbox.start("import subprocess, time\nsubprocess.Popen(['setsid', 'sleep', '" + mark +
                               "'])\nopen('left', 'w').write('x')\ntime.sleep(60)");
-    comes_true([&] { return !processes_with(mark).empty(); });
+    if (!comes_true([&] { return !call.advance() && !processes_with(mark).empty(); })) ::_exit(1);
     (void)!::write(write_end.get(), &keeper, sizeof keeper);
     ::pause();
     ::_exit(0);
@@ -117,6 +117,50 @@ TEST_F(Lifecycle, AKilledKeeperFailsItsCallAndTheNextWorks) {
   EXPECT_EQ(keeper_and_zygote(sandbox).second, zygote);
 }
 
+TEST_F(Lifecycle, AZygoteOrKeeperThatDiedBetweenCallsIsNoFailureOfTheNext) {
+  Sandbox sandbox(quiet_options());
+  for (int i = 0; i < 10; ++i) {
+    const auto [keeper, zygote] = keeper_and_zygote(sandbox);
+    const pid_t victim = i % 2 == 0 ? zygote : keeper;
+    ASSERT_EQ(::kill(victim, SIGKILL), 0);
+    ASSERT_TRUE(comes_true([victim = victim] { return is_dead(victim); }));
+    const Result next = sandbox.execute("open('f', 'w').close()\n1 + 1");
+    ASSERT_TRUE(next.ok()) << i << ": " << next.error->message;
+    EXPECT_EQ(next.return_value, "2");
+    std::filesystem::remove_all(next.artifact_root);
+  }
+}
+
+TEST_F(Lifecycle, TheForkBombOfAKilledKeeperEnds) {
+  if (probe_enforcement(quiet_options()).at("process_count") != "hard_per_call")
+    GTEST_SKIP() << "no count of processes a call";
+  int before = 0;
+  ASSERT_EQ(::prctl(PR_GET_CHILD_SUBREAPER, &before, 0, 0, 0), 0);
+  ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);  // so that what is left would be ours
+  {
+    SandboxOptions options = quiet_options();
+    options.max_concurrency = 1;
+    options.spares = 0;
+    Sandbox sandbox(options);
+    const auto [keeper, zygote] = keeper_and_zygote(sandbox);
+    Call call = sandbox.start("import os\nwhile True:\n  try: os.fork()\n  except OSError: pass");
+    const std::function<size_t(pid_t)> descendants = [&](pid_t pid) {
+      size_t count = 0;
+      for (const pid_t child : sys::children_of(pid)) count += 1 + descendants(child);
+      return count;
+    };
+    // Its limit is 16; at it, each that dies is replaced at once.
+    ASSERT_TRUE(comes_true([&, keeper = keeper] { return !call.advance() && descendants(keeper) >= 16; }));
+    ASSERT_EQ(::kill(keeper, SIGKILL), 0);
+    call.wait();
+    EXPECT_EQ(call.result().error->type, ErrorType::kInternal);
+    EXPECT_EQ(descendants(zygote), 0U);
+    EXPECT_EQ(sandbox.execute("1 + 1").return_value, "2");
+  }
+  EXPECT_TRUE(comes_true([] { return ::waitpid(-1, nullptr, WNOHANG) < 0; }));
+  ::prctl(PR_SET_CHILD_SUBREAPER, before, 0, 0, 0);
+}
+
 TEST_F(Lifecycle, AKilledSpareIsReplaced) {
   SandboxOptions options = quiet_options();
   options.max_concurrency = 1;
@@ -144,6 +188,24 @@ TEST_F(Lifecycle, WhatAKilledSupervisorLeftIsSweptByTheNextStart) {
   { Sandbox sandbox(quiet_options()); }
   EXPECT_FALSE(std::filesystem::exists(stale));
   EXPECT_TRUE(std::filesystem::exists(other));
+}
+
+TEST_F(Lifecycle, WhenMemoryRunsOutCallsAreEndedFirstAndTheHostIsAsItWas) {
+  const auto score_of = [](const std::string& pid) {
+    return std::stoi(sys::read_small_file("/proc/" + pid + "/oom_score_adj"));
+  };
+  const int own = score_of("self");
+  Sandbox sandbox(quiet_options());
+  const auto [keeper, zygote] = keeper_and_zygote(sandbox);
+  const std::string code = "int(open('/proc/self/oom_score_adj').read())";
+  EXPECT_EQ(sandbox.execute(code).return_value, "1000");
+  EXPECT_EQ(sandbox.execute("import subprocess\nint(subprocess.run(['cat', '/proc/self/oom_score_adj'], "
+                            "capture_output=True).stdout)").return_value,
+            "1000");
+  EXPECT_EQ(sandbox.run_process({"cat", "/proc/self/oom_score_adj"}).stdout_output.bytes, "1000\n");
+  EXPECT_EQ(score_of(std::to_string(keeper)), std::max(own, 500));
+  EXPECT_EQ(score_of(std::to_string(zygote)), std::max(own, 500));
+  EXPECT_EQ(score_of("self"), own);
 }
 
 // ---- The host. ----

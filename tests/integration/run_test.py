@@ -240,7 +240,7 @@ class LimitsHold(RunCase):
         # The inner one runs as another user, who need not be able to enter where it was built.
         copy = shutil.copy(BIN, os.path.join(self.home, "pyplaypen"))
         inner = [copy, "run", "--", "sh", "-c", "echo $TMPDIR; exit 5"]
-        done = self.run_argv(BIN, "run", "--", *inner)
+        done = self.run_argv(copy, "run", "--", *inner)
         self.assertEqual(done.code, 5, done.err)
         self.assertTrue(done.out.startswith(self.tmp.encode()))
 
@@ -431,12 +431,12 @@ class Streams(RunCase):
         self.assertEqual(self.run_argv("sh", stdin=b"exit 3", options=["--stdin"]).code, 3)
 
     def test_streamed_as_it_comes_and_whole(self):
-        os.mkfifo(os.path.join(self.home, "fifo"))  # first, since the command may be quick
-        os.chmod(os.path.join(self.home, "fifo"), 0o666)
-        process = self.start("sh", "-c", "echo first; read line < $0; head -c 5000000 /dev/zero", os.path.join(self.home, "fifo"),
-                             options=["--stream"])
+        path = os.path.join(self.home, "fifo")
+        os.mkfifo(path)
+        os.chmod(path, 0o666)
+        process = self.start("sh", "-c", "echo first; read line < $0; head -c 5000000 /dev/zero", path, options=["--stream"])
         self.assertEqual(process.stdout.readline(), b"first\n")
-        with open(os.path.join(self.home, "fifo"), "w") as fifo:
+        with open(path, "w") as fifo:
             fifo.write("go\n")
         self.assertEqual(process.stdout.read(), bytes(5_000_000))
         self.assertEqual(process.wait(HANGS), 0)

@@ -21,7 +21,7 @@ inline SandboxOptions quiet_options() {
 }
 
 // Starting a Sandbox takes 40 ms; what one call does must not matter to the next anyway.
-class SandboxTest : public testing::Test {
+class SandboxTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { sandbox_ = std::make_unique<Sandbox>(quiet_options()); }
   static void TearDownTestSuite() { sandbox_.reset(); }

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -12,6 +13,7 @@
 #include "pyplaypen/namespaces.h"
 #include "pyplaypen/sandbox.h"
 #include "runtime/sys/proc.h"
+#include "supervisor/zygote_process.h"
 #include "tests/fault/deny_namespaces.h"
 #include "tests/unit/ordinary_user.h"
 #include "tests/unit/own_process.h"
@@ -27,8 +29,29 @@ using testing::Who;
 
 constexpr char kNoUserNamespaces[] = "user namespaces are refused here";
 
+// What a Sandbox starts, where every user can read it: the build may lie where only root may go.
+class ProductForEverybody {
+ public:
+  ProductForEverybody() {
+    const std::filesystem::path from = supervisor::find_zygote({}).parent_path().parent_path().parent_path();
+    ::chmod(tree_.path().c_str(), 0755);
+    for (const char* part : {"libexec", "share"})
+      std::filesystem::copy(from / part, tree_.at(part), std::filesystem::copy_options::recursive);
+  }
+  std::filesystem::path zygote() const { return tree_.at("libexec/pyplaypen/pyplaypen-zygote"); }
+
+ private:
+  TempTree tree_;
+};
+
+const ProductForEverybody& product() {
+  static const ProductForEverybody made;
+  return made;
+}
+
 SandboxOptions options_with(Namespaces namespaces) {
   SandboxOptions options;
+  options.zygote = product().zygote();
   options.max_concurrency = 1;
   options.on_unenforceable = OnUnenforceable::kWarn;
   options.warn = [](std::string_view) {};
@@ -45,6 +68,7 @@ std::string value_of(Sandbox& sandbox, std::string_view code) {
 class SandboxNamespacesTest : public AsWho {
  protected:
   void run_here(const std::function<void()>& body) {
+    (void)product();  // made by root, where there is one
     run([&] {
       ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
       body();

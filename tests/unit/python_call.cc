@@ -167,7 +167,7 @@ Outcome call(const std::string& code, const CallOptions& options) {
       ::_exit(0);
     }
     if (options.warm_up) warm_up(captured(), extensions);
-    if (!settle(captured()).empty()) ::_exit(97);
+    if (!settle(captured(), find_shared_state()).empty()) ::_exit(97);
     wire::Request request;
     request.request_id = "call-1";
     request.code = code;

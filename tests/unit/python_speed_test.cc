@@ -29,7 +29,7 @@ double one_call(const std::string& code) {
     const std::string workspace = ::mkdtemp(directory);
     warm_up(captured(), {});
     warm_up(captured(), {});
-    settle(captured());
+    settle(captured(), find_shared_state());
     wire::Request request;
     request.code = code;
     const Clock::time_point start = Clock::now();

@@ -120,7 +120,7 @@ class Call {
 // processes are no children that the host's wait functions would see. Must outlive its calls.
 class Sandbox {
  public:
-  // Starts the zygote. Throws Refused, ExtensionError, LimitError, std::system_error.
+  // Starts the zygote. Throws Refused, ExtensionError, LimitError.
   explicit Sandbox(SandboxOptions options = {});
   ~Sandbox();
   Sandbox(const Sandbox&) = delete;

@@ -57,7 +57,8 @@ TEST(Codec, EveryMessageComesBackAsItWas) {
   expect_round_trip(Ready{true, "why", "3.11.2", 7});
   expect_round_trip(StartPython{65534, 65534});
   expect_round_trip(OpenKeeper{3, 65537, std::nullopt, 2});
-  expect_round_trip(KeeperReady{"", true, false, "/tmp/x/0/work"});
+  expect_round_trip(CloseKeeper{3});
+  expect_round_trip(KeeperReady{"", true, false, "/tmp/x/0/work", ENOSPC});
   expect_round_trip(Spawn{WarmUp::kNo});
   Launch launch;
   launch.argv = {"sh", "-c", ""};
@@ -65,7 +66,7 @@ TEST(Codec, EveryMessageComesBackAsItWas) {
   launch.write_paths = {"/tmp"};
   launch.merge_output = true;
   expect_round_trip(launch);
-  expect_round_trip(Spawned{17, policy::Stage::kLandlock, 1, "why"});
+  expect_round_trip(Spawned{17, true, false, true, false, policy::Stage::kLandlock, 1, "why"});
   expect_round_trip(SpareReady{policy::Stage::kIdentity, 1, "why"});
   expect_round_trip(LeaderEnded{});
   expect_round_trip(Reap{});
