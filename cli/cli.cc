@@ -12,6 +12,7 @@
 #include "cli/commands/exec.h"
 #include "cli/commands/run.h"
 #include "cli/exit_codes.h"
+#include "cli/first_process.h"
 #include "cli/message.h"
 #include "pyplaypen/limits.h"
 
@@ -75,6 +76,7 @@ int run(std::span<char* const> arguments) {
   // A reader who went away is then an error of the write, told where it matters.
   ::signal(SIGPIPE, SIG_IGN);
   try {
+    if (const auto exit = mind_if_first_process()) return *exit;
     return dispatch(arguments);
   } catch (const LimitError& error) {
     say(error.what());

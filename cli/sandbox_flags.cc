@@ -30,7 +30,15 @@ void add_sandbox_flags(CLI::App& app, SandboxFlags& flags) {
   app.add_flag("--confine-writes", flags.confine_writes, "Landlock: no writes outside the call's own directories");
   app.add_option("--stdin-file", flags.stdin_file, "file that the code reads as its standard input");
   app.add_option("--python", flags.python, "interpreter or virtual environment to embed");
+  add_cgroup_flag(app, flags.cgroups);
   add_namespace_flags(app, flags.namespaces);
+}
+
+void add_cgroup_flag(CLI::App& app, std::vector<std::string>& cgroups) {
+  app.add_option("--cgroup", cgroups,
+                 "a cgroup's directory that may be written: memory and processes are counted for each call as a "
+                 "whole; repeated for the hierarchies of cgroup v1")
+      ->allow_extra_args(false);
 }
 
 std::optional<int> parse_or_tell(CLI::App& app, std::span<char* const> arguments) {
@@ -68,6 +76,7 @@ SandboxOptions sandbox_options(const SandboxFlags& flags, int concurrency) {
   options.hostname = request.hostname;
   options.proc = request.proc;
   options.network = request.no_network ? Network::kNone : Network::kHost;
+  options.cgroups.assign(flags.cgroups.begin(), flags.cgroups.end());
   options.on_unenforceable = OnUnenforceable::kWarn;
   // The call itself tells as much, and a moment sooner.
   options.self_check = SelfCheck::kNo;
@@ -101,7 +110,7 @@ Limits limits_from(const SandboxFlags& flags, const SandboxOptions& options) {
   if (read.given.contains("process_count") &&
       probe_enforcement(options).at("process_count") == "unsupported")
     throw Refused(
-        "limit process_count cannot be kept here: run as root, or allow user namespaces, or set a pids cap "
+        "limit process_count cannot be kept here: run as root, or allow user namespaces, or give a --cgroup, or set a pids cap "
         "(docker run --pids-limit=N)");
   return read.limits;
 }

@@ -25,10 +25,12 @@ struct SandboxFlags {
   std::string stdin_file;
   std::string python;
   int spares = -1;
+  std::vector<std::string> cgroups;
   NamespaceFlags namespaces;
 };
 
 void add_sandbox_flags(CLI::App& app, SandboxFlags& flags);
+void add_cgroup_flag(CLI::App& app, std::vector<std::string>& cgroups);
 
 // Parses the command line; an exit code when there is nothing to run: --help, or an error that was told.
 std::optional<int> parse_or_tell(CLI::App& app, std::span<char* const> arguments);

@@ -213,6 +213,7 @@ void Call::Impl::start_code(Clock::time_point now) {
     return;
   }
   if (leader_has_ended()) return replace_spare();
+  keeper_->limit(limits_);
   std::vector<int> fds;
   if (stdin_) fds.push_back(stdin_.get());
   shared_before_ = supervisor::shared_objects();
@@ -235,6 +236,7 @@ void Call::Impl::replace_spare() {
 
 void Call::Impl::start_command(Clock::time_point now) {
   if (!launched_) {
+    keeper_->limit(limits_);
     const std::array fds = {stdin_.get(), directory_.get()};
     keeper_->launch(*launch_, fds);
     launched_ = true;
@@ -359,6 +361,7 @@ void Call::Impl::begin_end(Clock::time_point now) {
     drain_all(OutputStream::kStdout, spare.out);
     drain_all(OutputStream::kStderr, spare.err);
     keeper_->reap_soon();  // with what finish() gives the keeper to do next
+    (void)keeper_->ran_out_of_memory();  // one of its children, perhaps; the next call has no part in it
     return state_.on_tree_gone(std::nullopt, now);
   }
   may_have_files_ = true;
@@ -385,6 +388,7 @@ void Call::Impl::end(Clock::time_point now) {
   // Nobody can write any more: what is in the pipes is all there will ever be.
   drain_all(OutputStream::kStdout, out_);
   drain_all(OutputStream::kStderr, err_);
+  if (keeper_->ran_out_of_memory()) state_.on_out_of_memory();
   state_.on_tree_gone(reaped, now);
 }
 

@@ -40,6 +40,7 @@ struct Call::Impl {
   Result result;
   int start_error = 0;         // of a command
   std::optional<int> wait_status() const;
+  bool out_of_memory() const { return state_.out_of_memory(); }
 
  private:
   using Clock = supervisor::Clock;

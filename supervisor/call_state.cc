@@ -29,7 +29,7 @@ ErrorType error_type_of(wire::ReportStatus status) {
 constexpr double kCpuTolerance = 0.98;
 constexpr double kMicrosecondsInASecond = 1e6;
 
-ErrorInfo describe_death(const wire::Reaped& reaped, const Limits& limits, bool stack_overflow) {
+ErrorInfo describe_death(const wire::Reaped& reaped, const Limits& limits, bool stack_overflow, bool out_of_memory) {
   ErrorInfo error;
   const int status = reaped.wait_status;
   if (!WIFSIGNALED(status)) {
@@ -41,6 +41,11 @@ ErrorInfo describe_death(const wire::Reaped& reaped, const Limits& limits, bool 
   }
   const int signal = WTERMSIG(status);
   error.signal = signal;
+  if (signal == SIGKILL && out_of_memory) {
+    error.type = ErrorType::kMemoryLimit;
+    error.message = memory_used_up(limits);
+    return error;
+  }
   const double used = static_cast<double>(reaped.cpu_microseconds) / kMicrosecondsInASecond;
   if (signal == SIGXCPU || (signal == SIGKILL && used >= limits.cpu_seconds * kCpuTolerance)) {
     error.type = ErrorType::kCpuLimit;
@@ -120,7 +125,7 @@ void CallState::on_internal(const std::string& why) { fail(ErrorType::kInternal,
 void CallState::on_tree_gone(const std::optional<wire::Reaped>& reaped, Clock::time_point now) {
   reaped_ = reaped;
   if (!has_verdict() && !(job_ == Job::kCommand && reaped)) {
-    error_ = reaped ? describe_death(*reaped, limits_, stack_overflow_)
+    error_ = reaped ? describe_death(*reaped, limits_, stack_overflow_, out_of_memory_)
                     : make_error(ErrorType::kInternal,
                                  "the process ended in a way that could not be learnt");
     verdict_at_ = now;
@@ -138,6 +143,10 @@ void CallState::fail(ErrorType type, std::string message) {
 void CallState::settle() {
   // A call that never had a child has nothing to end.
   phase_ = phase_ == Phase::kQueued ? Phase::kDone : Phase::kEnding;
+}
+
+std::string memory_used_up(const Limits& limits) {
+  return "memory_bytes=" + limit_text(limits, "memory_bytes") + " is used up by the call's processes together";
 }
 
 ErrorInfo make_error(ErrorType type, std::string message) {

@@ -41,6 +41,9 @@ class CallState {
   void on_leader_silent();
   // Its last word was that its stack is used up. Hostile, as a report is: it only chooses the words.
   void on_stack_overflow_hint() { stack_overflow_ = true; }
+  // The kernel killed a process of the call because the call's memory, as a whole, is used up.
+  void on_out_of_memory() { out_of_memory_ = true; }
+  bool out_of_memory() const { return out_of_memory_; }
   void on_cancel();
   // Past the deadline, the call ends.
   void on_time(Clock::time_point now);
@@ -74,12 +77,16 @@ class CallState {
   Clock::time_point verdict_at_;
   Clock::time_point ended_;
   bool stack_overflow_ = false;
+  bool out_of_memory_ = false;
   std::optional<ErrorInfo> error_;
   std::optional<wire::Report> report_;
   std::optional<wire::Reaped> reaped_;
 };
 
 ErrorInfo make_error(ErrorType type, std::string message);
+
+// The sentence for a call of which the kernel killed a process for memory.
+std::string memory_used_up(const Limits& limits);
 
 // "SIGSEGV", or "signal 42".
 std::string signal_name(int signal);

@@ -1,6 +1,5 @@
 #include "supervisor/direct_policy.h"
 
-#include <linux/capability.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -13,7 +12,7 @@
 #include <stdexcept>
 
 #include "runtime/policy/pids_cap.h"
-#include "runtime/sys/raw.h"
+#include "runtime/policy/root_rights.h"
 
 namespace pyplaypen::supervisor {
 namespace {
@@ -44,14 +43,11 @@ bool may_write_by_mode(const struct stat& directory, const jail::Identity& ident
 }  // namespace
 
 std::optional<jail::Identity> child_identity(uid_t child_uid) {
-  using sys::raw::has_capability;
-  if (child_uid == 0 || ::geteuid() != 0 || !has_capability(CAP_SETUID) ||
-      !has_capability(CAP_SETGID))
-    return std::nullopt;
-  if (!has_capability(CAP_KILL))
-    throw std::runtime_error(
-        "root without CAP_KILL could not end a command that runs as another user; grant it, or pass "
-        "--child-uid 0 to keep root's UID");
+  if (child_uid == 0 || !policy::can_become_others()) return std::nullopt;
+  if (const std::string missing = policy::missing_rights_over_others(); !missing.empty())
+    throw std::runtime_error("this root lacks " + missing +
+                             ", to end a command that runs as another user and to remove what it leaves; grant that, "
+                             "or pass --child-uid 0 to keep root's UID");
   return jail::Identity{child_uid, child_uid};
 }
 

@@ -19,7 +19,7 @@ enum class WriteSet { kUnconfined, kConfined };
 
 // Where a command with these UIDs stands: root with CAP_SETUID and CAP_SETGID gives up to `child_uid`
 // and the GID of the same number; 0 cancels that. Empty: UID and GIDs stay. Throws std::runtime_error
-// for a root that could not kill what it started (no CAP_KILL).
+// for a root that could not end what it started or remove what that left (policy/root_rights.h).
 std::optional<jail::Identity> child_identity(uid_t child_uid);
 
 // "hard_per_call", "hard_per_user", "container" or "unsupported"; docs/enforcement.md. `namespaces`: those

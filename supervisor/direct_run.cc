@@ -20,6 +20,7 @@
 #include "runtime/sys/signals.h"
 #include "supervisor/output_pump.h"
 #include "supervisor/private_tmp.h"
+#include "supervisor/run_guard.h"
 
 namespace pyplaypen::supervisor {
 namespace {
@@ -27,6 +28,9 @@ namespace {
 using Clock = std::chrono::steady_clock;  // CLOCK_MONOTONIC
 
 constexpr std::string_view kTmpVariable = "TMPDIR=";
+
+// A guard costs a fork, 200 us: most commands that end sooner than this pay nothing for it.
+constexpr std::chrono::milliseconds kGuardAfter{20};
 
 std::string take_tmpdir(std::vector<std::string>& environment) {
   std::string value;
@@ -98,6 +102,7 @@ class Running {
   bool reap();
   bool reap_minder();
   void pass_on(int signal);
+  void set_guard();
   void end_tree();
   void deliver_rest();
   [[nodiscard]] bool wait_for_event(const timespec* timeout);
@@ -115,6 +120,8 @@ class Running {
   rusage all_of_minder_{};
   std::optional<sys::ChildExit> ended_;
   bool tree_ended_ = false;
+  Clock::time_point guard_due_ = Clock::time_point::max();
+  sys::UniqueFd guard_;
   DirectResult result_;
 };
 
@@ -163,6 +170,8 @@ void Running::start(const DirectRun& run) {
     jail::Launch launched = jail::launch(plan);
     child_ = std::move(launched.child);
     result_.failure = launched.failure;
+    // Where killing all that can be reached would end strangers, there is none.
+    if (descendants_->reach() == jail::Reach::kScope) guard_due_ = started_ + kGuardAfter;
     return;
   }
   jail::MinderPlan minded_plan;
@@ -223,6 +232,11 @@ void Running::pass_on(int signal) {
   if (::kill(-child_.pid(), signal) != 0) child_.signal(signal);
 }
 
+void Running::set_guard() {
+  guard_due_ = Clock::time_point::max();
+  guard_ = start_guard(tmp_->path());
+}
+
 bool Running::step() {
   out_->advance();
   if (err_) err_->advance();
@@ -261,9 +275,11 @@ DirectResult Running::finish() {
     return std::move(result_);
   }
   while (!ended_) {
-    const auto left = deadline_ - Clock::now();
+    const auto now = Clock::now();
+    if (now >= guard_due_) set_guard();
+    const auto left = std::min(deadline_, guard_due_) - now;
     const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
-    if (nanoseconds <= 0) break;
+    if (now >= deadline_) break;
     const timespec timeout{nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
     if (wait_for_event(&timeout)) step();
   }

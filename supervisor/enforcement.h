@@ -7,6 +7,7 @@
 
 #include "pyplaypen/sandbox.h"
 #include "runtime/policy/features.h"
+#include "supervisor/cgroup_offer.h"
 
 namespace pyplaypen::supervisor {
 
@@ -14,7 +15,7 @@ namespace pyplaypen::supervisor {
 struct Host {
   policy::Features features;
   bool is_root = false;
-  bool can_kill = true;  // CAP_KILL, or nobody else's processes to kill
+  std::string missing_rights;  // policy::missing_rights_over_others(), where root can become others
   std::optional<uint32_t> first_uid;  // of the slots, where root can give them UIDs; see uid_range.h
   std::optional<uint64_t> pids_cap;  // policy::pids_cap()
 };
@@ -26,10 +27,15 @@ Host look_at_host(uint32_t wanted_uid);
 bool drops_root(const SandboxOptions& options, const Host& host);
 
 // `inside`: the namespaces of the calls' own, beside one that only counts processes.
-Enforcement enforcement_for(const SandboxOptions& options, const Host& host, Namespaces inside = {});
+// `cgroup`: what the one that was given can do.
+Enforcement enforcement_for(const SandboxOptions& options, const Host& host, Namespaces inside = {},
+                            const CgroupOffer& cgroup = {});
 
 // A sentence for each limit that cannot be enforced, with the way out; empty: all can.
 std::string unenforceable(const Enforcement& enforcement);
+
+// A sentence for what the cgroup that was given does not hold; empty: nothing.
+std::string cgroup_gap(const SandboxOptions& options, const Host& host, const CgroupOffer& cgroup);
 
 // Throws Refused when something was asked for that this host does not have.
 void refuse_missing(const SandboxOptions& options, const Host& host);

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "pyplaypen/limits.h"
+#include "runtime/jail/cgroup.h"
 #include "runtime/sys/unique_fd.h"
 #include "runtime/wire/codec.h"
 
@@ -36,6 +38,12 @@ class Keeper {
   uint32_t slot() const { return slot_; }
   int channel() const { return channel_.get(); }
   bool warm = false;  // forked from a zygote with CPython
+  jail::Cgroup* cgroup = nullptr;  // the slot's, where there is one; the pool's
+
+  // Of the slot's cgroup. Costs nothing when they are in force already. Throws sys::Error.
+  void limit(const Limits& limits);
+  // The kernel has killed one of the slot's processes for memory since this was asked last.
+  bool ran_out_of_memory();
 
   // Each asks the keeper and returns at once.
   void spawn(wire::WarmUp warm_up);
@@ -99,6 +107,7 @@ class Keeper {
   std::optional<wire::Reaped> reaped_;
   std::optional<wire::Spawned> launch_failure_;
   bool leader_ended_ = false;
+  uint64_t memory_kills_ = 0;  // that we know of
   bool has_ended_ = false;
   std::deque<Order> outstanding_;  // answered in this order
 };

@@ -36,6 +36,7 @@ Pool::Pool(PoolOptions options, wire::Setup setup)
       setup_(std::move(setup)) {
   const auto sweep_end = std::chrono::steady_clock::now() + kSweepTime;
   sweep(temp_directory_, [&] { return std::chrono::steady_clock::now() > sweep_end; });
+  for (const std::string& parent : options_.cgroups) jail::remove_stale_cgroups(parent);
   make_base();
   start_zygote();
   // One more than the slots of a single caller, so that calls back to back take turns on two keepers:
@@ -82,7 +83,10 @@ void Pool::start_zygote() {
 void Pool::end_keeper(Keeper& keeper) {
   // Those of a zygote that has died have seen it, and end by themselves.
   if (zygote_ && zygote_->alive()) (void)zygote_->close_keeper(keeper.slot());
-  if (keeper.wait_for_end()) slots_in_use_[keeper.slot()] = false;
+  const bool ended = keeper.wait_for_end();
+  // And what nobody knows any more, when both were killed.
+  if (keeper.cgroup != nullptr) keeper.cgroup->end_all();
+  if (ended) slots_in_use_[keeper.slot()] = false;
 }
 
 uint32_t Pool::free_slot() const {
@@ -99,10 +103,23 @@ std::unique_ptr<Keeper> Pool::open_keeper() {
     slot.uid = claim.uid;
     slot.gid = options_.gid;
   }
-  auto keeper = std::make_unique<Keeper>(slot.slot, zygote_->open_keeper(slot, std::move(claim.hold)));
+  jail::Cgroup* const cgroup = cgroup_of(slot.slot);
+  std::vector<int> entrances;
+  if (cgroup != nullptr) entrances = cgroup->entrances();
+  slot.cgroup_entrances = static_cast<uint32_t>(entrances.size());
+  auto keeper = std::make_unique<Keeper>(slot.slot, zygote_->open_keeper(slot, std::move(claim.hold), entrances));
+  keeper->cgroup = cgroup;
   if (slot.slot == slots_in_use_.size()) slots_in_use_.push_back(false);
   slots_in_use_[slot.slot] = true;
   return keeper;
+}
+
+jail::Cgroup* Pool::cgroup_of(uint32_t slot) {
+  if (options_.cgroups.empty()) return nullptr;
+  const auto at = cgroups_.find(slot);
+  if (at != cgroups_.end()) return &at->second;
+  const std::string name = std::filesystem::path(base_->path()).filename().string() + "-" + std::to_string(slot);
+  return &cgroups_.emplace(slot, jail::Cgroup::make(options_.cgroups, name)).first->second;
 }
 
 void Pool::drop_failed() {

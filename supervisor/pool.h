@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "runtime/jail/cgroup.h"
 #include "runtime/sys/unique_fd.h"
 #include "runtime/wire/messages.h"
 #include "supervisor/keeper.h"
@@ -24,6 +26,7 @@ struct PoolOptions {
   std::optional<uint32_t> first_uid;  // slots run as free UIDs from here on; absent: as ourselves
   std::optional<uint32_t> gid;
   std::filesystem::path zygote;
+  std::vector<std::string> cgroups;  // each slot has a group beneath all of these; empty: none
 };
 
 // One caller's turn. Made by enter(), given back by leave(); readable event = it has come.
@@ -75,6 +78,7 @@ class Pool {
   std::unique_ptr<Keeper> open_keeper();
   uint32_t free_slot() const;
   void drop_failed();
+  jail::Cgroup* cgroup_of(uint32_t slot);
   void end_keeper(Keeper& keeper);
 
   mutable std::mutex mutex_;
@@ -82,6 +86,7 @@ class Pool {
   std::string temp_directory_;
   std::unique_ptr<BaseDirectory> base_;
   wire::Setup setup_;
+  std::map<uint32_t, jail::Cgroup> cgroups_;  // by slot; they outlive its keepers
   std::unique_ptr<ZygoteProcess> zygote_;  // with CPython started
   wire::Ready ready_;
   std::vector<std::unique_ptr<Keeper>> idle_;

@@ -13,6 +13,7 @@
 #include "runtime/wire/json_text.h"
 #include "supervisor/audit.h"
 #include "supervisor/call.h"
+#include "supervisor/cgroup_offer.h"
 #include "supervisor/direct_policy.h"
 #include "supervisor/enforcement.h"
 #include "supervisor/minded.h"
@@ -27,6 +28,7 @@ namespace {
 
 constexpr int kMaxConcurrency = 1024;
 constexpr size_t kMaxRequestId = 128;
+constexpr size_t kMaxCgroups = 8;
 constexpr int kMaxExtraDepth = 256;
 constexpr size_t kMaxCode = size_t{256} << 20;
 constexpr char kDefaultPath[] = "/usr/local/bin:/usr/bin:/bin";
@@ -105,6 +107,8 @@ void check_options(const SandboxOptions& options) {
     throw Refused("spares=" + std::to_string(options.spares) + " must be from 0 to 1024, or -1 for max_concurrency");
   if (options.threads < 1)
     throw Refused("threads=" + std::to_string(options.threads) + " must be at least 1");
+  if (options.cgroups.size() > kMaxCgroups)
+    throw Refused("cgroups has " + std::to_string(options.cgroups.size()) + " directories; cgroup v1 has two that matter here");
   check_environment(options.extra_environment);
 }
 
@@ -133,6 +137,8 @@ ProcessResult process_result(Call::Impl& call, const Limits& limits) {
     if (!result.timed_out && WIFSIGNALED(*status) &&
         (WTERMSIG(*status) == SIGXCPU || (WTERMSIG(*status) == SIGKILL && used_up)))
       result.message = "cpu_seconds=" + limit_text(limits, "cpu_seconds") + " exceeded";
+    if (WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL && !result.timed_out && call.out_of_memory())
+      result.message = supervisor::memory_used_up(limits);
   }
   return result;
 }
@@ -145,7 +151,12 @@ struct Sandbox::Impl {
     const supervisor::Host host = supervisor::look_at_host(options.child_uid);
     supervisor::refuse_missing(options, host);
     const supervisor::NamespacePlan inside = try_namespaces();
-    enforcement = supervisor::enforcement_for(options, host, inside.namespaces);
+    const supervisor::CgroupOffer cgroup = supervisor::try_cgroups(options.cgroups);
+    if (const std::string gap = supervisor::cgroup_gap(options, host, cgroup); !gap.empty()) {
+      if (options.strictness == Strictness::kStrict) throw Refused(gap);
+      warn(gap);
+    }
+    enforcement = supervisor::enforcement_for(options, host, inside.namespaces, cgroup);
     for (const std::string& note : inside.notes) warn(note);
     if (const std::string gap = supervisor::unenforceable(enforcement); !gap.empty()) {
       if (options.on_unenforceable == OnUnenforceable::kRefuse) throw Refused(gap);
@@ -159,6 +170,7 @@ struct Sandbox::Impl {
       pool_options.first_uid = *host.first_uid;
       pool_options.gid = options.child_gid;
     }
+    if (cgroup.memory || cgroup.processes) pool_options.cgroups = supervisor::cgroup_paths(options.cgroups);
     pool_options.zygote = supervisor::find_zygote(options.zygote);
 
     wire::Setup setup;
@@ -355,7 +367,8 @@ Enforcement probe_enforcement(const SandboxOptions& options) {
       request.all().empty()
           ? Namespaces()
           : supervisor::plan_namespaces(request, namespaces_supported(), jail::can_create_without_user()).namespaces;
-  return supervisor::enforcement_for(options, supervisor::look_at_host(options.child_uid), inside);
+  return supervisor::enforcement_for(options, supervisor::look_at_host(options.child_uid), inside,
+                                     supervisor::try_cgroups(options.cgroups));
 }
 
 std::string_view version() { return PYPLAYPEN_VERSION; }

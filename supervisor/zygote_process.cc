@@ -177,10 +177,12 @@ wire::Ready ZygoteProcess::start_python(const wire::StartPython& as) {
   throw Refused(ready->failure);
 }
 
-sys::UniqueFd ZygoteProcess::open_keeper(const wire::OpenKeeper& slot, sys::UniqueFd claim) {
+sys::UniqueFd ZygoteProcess::open_keeper(const wire::OpenKeeper& slot, sys::UniqueFd claim,
+                                         const std::vector<int>& entrances) {
   auto [ours, theirs] = sys::socket_pair();
   std::vector<int> fds = {theirs.get()};
   if (claim) fds.push_back(claim.get());
+  fds.insert(fds.end(), entrances.begin(), entrances.end());
   if (!sys::send_all(channel_.get(), wire::framed(slot), fds)) throw sys::Error(EPIPE, "sendmsg", "zygote");
   return std::move(ours);
 }

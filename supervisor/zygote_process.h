@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/sys/unique_fd.h"
 #include "runtime/wire/codec.h"
@@ -35,8 +36,8 @@ class ZygoteProcess {
 
   // Has it open a keeper; the returned channel is the supervisor's end, KeeperReady comes first.
   // Throws sys::Error when the zygote is gone.
-  // The keeper holds `claim` while it lives.
-  sys::UniqueFd open_keeper(const wire::OpenKeeper& slot, sys::UniqueFd claim);
+  // The keeper holds `claim` while it lives, and enters the cgroup whose `entrances` these are.
+  sys::UniqueFd open_keeper(const wire::OpenKeeper& slot, sys::UniqueFd claim, const std::vector<int>& entrances);
 
   // False once the zygote has ended. Does not wait.
   bool alive();

@@ -10,7 +10,7 @@ pyplaypen_test(call_state_test
   LIBRARIES pyplaypen_supervisor pyplaypen_wire pyplaypen_sys nlohmann_json::nlohmann_json)
 
 set(lock_of_run_process commands)  # they run as the same user as those of run_test
-foreach(name IN ITEMS execute lifecycle run_process)
+foreach(name IN ITEMS cgroup container_root execute lifecycle run_process)
   pyplaypen_test(${name}_test
     LABELS integration
     SOURCES integration/${name}_test.cc

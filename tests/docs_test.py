@@ -18,7 +18,8 @@ BIN = None
 SECONDS = 60  # nothing here takes more than one or two
 
 # Options in examples that are other programs': cmake's, docker's.
-FOREIGN_OPTIONS = {"--preset", "--build", "--install", "--prefix", "--pids-limit", "--user", "--cpus"}
+FOREIGN_OPTIONS = {"--preset", "--build", "--install", "--prefix", "--pids-limit", "--user", "--cpus",
+                   "--rm", "--network", "--memory", "--read-only", "--tmpfs", "--cap-drop", "--security-opt", "--init", "--scope"}
 
 
 def read(path):

@@ -1,7 +1,7 @@
 # Tests of the jail, and of commands that are run directly.
 pyplaypen_test(jail_test
   LABELS unit
-  SOURCES unit/jail/descendants_test.cc unit/jail/landlock_test.cc unit/jail/launch_test.cc
+  SOURCES unit/jail/cgroup_test.cc unit/jail/descendants_test.cc unit/jail/landlock_test.cc unit/jail/launch_test.cc
           unit/jail/privilege_test.cc
   LIBRARIES pyplaypen_jail pyplaypen_policy pyplaypen_sys)
 pyplaypen_test(pids_cap_test

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "runtime/jail/cgroup.h"
 #include "runtime/jail/landlock.h"
 #include "runtime/jail/launch.h"
 #include "runtime/jail/mounts.h"
@@ -400,6 +401,10 @@ class Keeper {
 
 void keep(KeeperPlan& plan, Entrance& entrance) {
   try {
+    // First of all, so that everything of the slot is in it; what was touched before stays the zygote's.
+    for (const sys::UniqueFd& way_in : plan.cgroup)
+      if (const int error = jail::enter_cgroup(way_in.get())) throw sys::Error(error, "write", "cgroup.procs");
+    plan.cgroup.clear();
     plan.proc.reset(::open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC));  // without it, the slow end serves
     plan.namespaces = entrance.enter(plan.interpreter != nullptr);
     // Shared, it would hold what calls of our own user leave there.

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "pyplaypen/namespaces.h"
 #include "runtime/sys/unique_fd.h"
@@ -20,6 +21,7 @@ struct KeeperPlan {
   wire::OpenKeeper slot;
   sys::UniqueFd channel;        // to the supervisor
   sys::UniqueFd uid_claim;      // holds the slot's UID; empty where it has none
+  std::vector<sys::UniqueFd> cgroup;  // the slot's, to be entered; see jail/cgroup.h
   sys::UniqueFd zygote_alive;   // read end of a pipe whose writer is the zygote: end of file = it died
   Interpreter* interpreter;  // null: CPython has not been started, only commands run
   Namespaces namespaces;        // that it is in, beside the zygote's; keep() fills this in

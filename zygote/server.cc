@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <iterator>
 #include <map>
 #include <string>
 #include <tuple>
@@ -82,15 +83,18 @@ class Server {
         warm_ = ready.failure.empty();
         if (!sys::send_all(channel_.get(), wire::framed(ready))) return false;
       } else if (const auto slot = wire::message_in<wire::OpenKeeper>(*frame)) {
-        const size_t count = slot->uid ? 2 : 1;
-        if (fds_.size() < count) {  // we may not have that many; who waits for the keeper sees its channel end
-          fds_.clear();
+        const size_t before_cgroup = slot->uid ? 2 : 1;
+        if (fds_.size() < before_cgroup + slot->cgroup_entrances) {
+          fds_.clear();  // we may not have that many; who waits for the keeper sees its channel end
           continue;
         }
         sys::UniqueFd channel = std::move(fds_[0]);
-        sys::UniqueFd claim = count > 1 ? std::move(fds_[1]) : sys::UniqueFd();
-        fds_.erase(fds_.begin(), fds_.begin() + static_cast<std::ptrdiff_t>(count));
-        open_keeper(*slot, std::move(channel), std::move(claim));
+        sys::UniqueFd claim = slot->uid ? std::move(fds_[1]) : sys::UniqueFd();
+        const auto cgroup = fds_.begin() + static_cast<std::ptrdiff_t>(before_cgroup);
+        const auto end = cgroup + static_cast<std::ptrdiff_t>(slot->cgroup_entrances);
+        std::vector<sys::UniqueFd> entrances(std::make_move_iterator(cgroup), std::make_move_iterator(end));
+        fds_.erase(fds_.begin(), end);
+        open_keeper(*slot, std::move(channel), std::move(claim), std::move(entrances));
       } else if (const auto closed = wire::message_in<wire::CloseKeeper>(*frame)) {
         close_keeper(closed->slot);
         if (!sys::send_all(channel_.get(), wire::framed(wire::Reaped{}))) return false;
@@ -101,7 +105,8 @@ class Server {
     return reader_.error().empty();
   }
 
-  void open_keeper(const wire::OpenKeeper& slot, sys::UniqueFd channel, sys::UniqueFd claim) {
+  void open_keeper(const wire::OpenKeeper& slot, sys::UniqueFd channel, sys::UniqueFd claim,
+                   std::vector<sys::UniqueFd> cgroup) {
     Entrance entrance(setup_, slot);
     if (warm_) PyOS_BeforeFork();
     const pid_t pid = ::fork();
@@ -109,8 +114,8 @@ class Server {
     if (pid == 0) {
       if (warm_) PyOS_AfterFork_Child();
       become_keeper();
-      KeeperPlan plan{setup_, slot, std::move(channel), std::move(claim), std::move(keepers_watch_us_),
-                      warm_ ? &interpreter_ : nullptr, {}, {}, {}, {}};
+      KeeperPlan plan{setup_, slot, std::move(channel), std::move(claim), std::move(cgroup),
+                      std::move(keepers_watch_us_), warm_ ? &interpreter_ : nullptr, {}, {}, {}, {}};
       keep(plan, entrance);
     }
     if (warm_) PyOS_AfterFork_Parent();

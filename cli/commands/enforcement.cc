@@ -13,10 +13,14 @@ namespace pyplaypen::cli {
 
 int enforcement_command(std::span<char* const> arguments) {
   bool as_json = false;
+  std::vector<std::string> cgroups;
   CLI::App app("Says what enforces each limit on this machine.", "pyplaypen enforcement");
   app.add_flag("--json", as_json, "one JSON object");
+  add_cgroup_flag(app, cgroups);
   if (const auto exit = parse_or_tell(app, arguments)) return *exit;
-  const Enforcement map = probe_enforcement();
+  SandboxOptions options;
+  options.cgroups.assign(cgroups.begin(), cgroups.end());
+  const Enforcement map = probe_enforcement(options);
   std::string text;
   if (as_json) {
     text = nlohmann::json(map).dump() + "\n";

@@ -1,7 +1,6 @@
 #include "runtime/policy/features.h"
 
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -13,6 +12,7 @@
 #include <map>
 #include <mutex>
 
+#include "runtime/policy/root_rights.h"
 #include "runtime/sys/proc.h"
 #include "runtime/sys/raw.h"
 #include "runtime/sys/unique_fd.h"
@@ -81,8 +81,7 @@ Features probe() {
   found.close_range = probe_close_range();
   found.children_file = sys::has_children_file();
   found.landlock_abi = probe_landlock();
-  found.can_drop_uid = ::geteuid() == 0 && sys::raw::has_capability(CAP_SETUID) &&
-                       sys::raw::has_capability(CAP_SETGID);
+  found.can_drop_uid = can_become_others();
   found.user_namespace = probe_user_namespace();
   return found;
 }

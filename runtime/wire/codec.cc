@@ -38,7 +38,7 @@ auto members(Is<StartPython> auto& m) { return std::tie(m.uid, m.gid); }
 auto members(Is<Ready> auto& m) {
   return std::tie(m.extension_failed, m.failure, m.python_version, m.mapped_bytes);
 }
-auto members(Is<OpenKeeper> auto& m) { return std::tie(m.slot, m.uid, m.gid); }
+auto members(Is<OpenKeeper> auto& m) { return std::tie(m.slot, m.uid, m.gid, m.cgroup_entrances); }
 auto members(Is<CloseKeeper> auto& m) { return std::tie(m.slot); }
 auto members(Is<KeeperReady> auto& m) {
   return std::tie(m.failure, m.scoped, m.user_namespace, m.workspace, m.error_number);

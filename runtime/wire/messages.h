@@ -117,12 +117,14 @@ struct Ready {
   bool operator==(const Ready&) const = default;
 };
 
-// supervisor -> zygote. Attached: the keeper's end of a channel and, with a uid, what claims it.
+// supervisor -> zygote. Attached: the keeper's end of a channel; with a uid, what claims it; the entrances
+// of the slot's cgroup.
 struct OpenKeeper {
   uint32_t slot = 0;
   // The identity of the slot's calls. Absent: the zygote's own (it is not root).
   std::optional<uint32_t> uid;
   std::optional<uint32_t> gid;
+  uint32_t cgroup_entrances = 0;
 
   bool operator==(const OpenKeeper&) const = default;
 };

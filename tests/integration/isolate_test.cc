@@ -45,6 +45,8 @@ using testing::Who;
 using Status = IsolateOutcome::Status;
 using Clock = std::chrono::steady_clock;
 
+constexpr char kNoUserNamespaces[] = "user namespaces are refused here";
+
 constexpr Namespace kEach[] = {Namespace::kUser, Namespace::kMount, Namespace::kPid,   Namespace::kNet,
                                Namespace::kIpc,  Namespace::kUts,   Namespace::kCgroup};
 
@@ -134,6 +136,7 @@ INSTANTIATE_TEST_SUITE_P(, IsolateTest, ::testing::Values(Who::kSelf, Who::kOrdi
 // ---- Usage, as the first lines of such a tool's page show it. ----
 
 TEST_P(IsolateTest, AProgramUnderLimitsAndATimeout) {
+  if (!userns_available()) GTEST_SKIP() << kNoUserNamespaces;
   run_here([] {
     IsolateOptions options;
     options.limits.cpu_seconds = 5;
@@ -148,6 +151,7 @@ TEST_P(IsolateTest, AProgramUnderLimitsAndATimeout) {
 }
 
 TEST_P(IsolateTest, ACallableRunsAsUidZero) {
+  if (!userns_available()) GTEST_SKIP() << kNoUserNamespaces;
   run_here([] {
     const IsolateOutcome outcome =
         pyplaypen::run([] { std::cout << "running as uid " << ::getuid() << ' ' << ::getgid(); });
@@ -180,6 +184,7 @@ TEST(Isolate, OtherEscapedExceptionsAreTheirMessage) {
 // ---- Namespaces. ----
 
 TEST_P(IsolateTest, EachNamespaceAlone) {
+  if (!userns_available()) GTEST_SKIP() << kNoUserNamespaces;
   run_here([] {
     for (const Namespace one : kEach) {
       Namespaces expected{one};
@@ -190,6 +195,7 @@ TEST_P(IsolateTest, EachNamespaceAlone) {
 }
 
 TEST_P(IsolateTest, AllTogether) {
+  if (!userns_available()) GTEST_SKIP() << kNoUserNamespaces;
   run_here([] {
     EXPECT_EQ(to_string(apart(with(kAllNamespaces))), to_string(kAllNamespaces));
     EXPECT_EQ(to_string(apart(with({}))), "none");
@@ -197,6 +203,7 @@ TEST_P(IsolateTest, AllTogether) {
 }
 
 TEST_P(IsolateTest, TheCgroupNamespaceIsOptIn) {
+  if (!userns_available()) GTEST_SKIP() << kNoUserNamespaces;
   run_here([] {
     EXPECT_EQ(to_string(apart({})), to_string(kDefaultNamespaces));
     EXPECT_FALSE(kDefaultNamespaces.contains(Namespace::kCgroup));
@@ -204,6 +211,7 @@ TEST_P(IsolateTest, TheCgroupNamespaceIsOptIn) {
 }
 
 TEST_P(IsolateTest, TheRealIdsAreMappedToZeroOrToThemselves) {
+  if (!userns_available()) GTEST_SKIP() << kNoUserNamespaces;
   run_here([] {
     const std::string uid = std::to_string(::getuid());
     const std::string gid = std::to_string(::getgid());
@@ -216,6 +224,7 @@ TEST_P(IsolateTest, TheRealIdsAreMappedToZeroOrToThemselves) {
 }
 
 TEST_P(IsolateTest, RootInsideRulesItsNamespacesAndNothingElse) {
+  if (!userns_available()) GTEST_SKIP() << kNoUserNamespaces;
   run_here([] {
     const IsolateOutcome outcome = pyplaypen::run([] {
       sys::check(::sethostname("inside", 6), "sethostname");
@@ -242,6 +251,7 @@ TEST_P(IsolateTest, MappedToItselfItHasNoCapabilities) {
 }
 
 TEST_P(IsolateTest, TheHostNameIsSetInsideOnly) {
+  if (!userns_available()) GTEST_SKIP() << kNoUserNamespaces;
   run_here([] {
     IsolateOptions options;
     options.hostname = "box";
@@ -254,6 +264,7 @@ TEST_P(IsolateTest, TheHostNameIsSetInsideOnly) {
 }
 
 TEST_P(IsolateTest, AFreshProcShowsItsOwnProcessesOnly) {
+  if (!userns_available()) GTEST_SKIP() << kNoUserNamespaces;
   run_here([] {
     const std::string script = "for p in /proc/[0-9]*; do echo ${p#/proc/}; done; readlink /proc/self | grep -c .; echo $$";
     EXPECT_EQ(shell(script, {}), "1\n2\n1\n2\n");
@@ -269,6 +280,7 @@ TEST_P(IsolateTest, AFreshProcShowsItsOwnProcessesOnly) {
 }
 
 TEST_P(IsolateTest, ThereIsNoNetworkAndItIsSaidAtOnce) {
+  if (!userns_available()) GTEST_SKIP() << kNoUserNamespaces;
   run_here([] {
     const auto start = Clock::now();
     const IsolateOutcome outcome = pyplaypen::run([] {
@@ -298,6 +310,7 @@ TEST_P(IsolateTest, ThereIsNoNetworkAndItIsSaidAtOnce) {
 }
 
 TEST_P(IsolateTest, ProbingTellsWhatIsThere) {
+  if (!userns_available()) GTEST_SKIP() << kNoUserNamespaces;
   run_here([] {
     EXPECT_TRUE(userns_available());
     EXPECT_EQ(to_string(namespaces_supported()), to_string(kAllNamespaces));
@@ -309,6 +322,7 @@ TEST_P(IsolateTest, ProbingTellsWhatIsThere) {
 unsigned flags_of(Namespaces set) { return static_cast<unsigned>(jail::clone_flags(set)); }
 
 TEST_P(IsolateTest, ProbingTellsWhatIsRefused) {
+  if (!userns_available()) GTEST_SKIP() << kNoUserNamespaces;
   run_here([] {
     in_own_process([] {
       ASSERT_TRUE(testing::deny_namespaces(flags_of({Namespace::kNet, Namespace::kUts})));
@@ -324,6 +338,7 @@ TEST_P(IsolateTest, ProbingTellsWhatIsRefused) {
 }
 
 TEST_P(IsolateTest, ARefusedNamespaceIsSkippedWithANote) {
+  if (!userns_available()) GTEST_SKIP() << kNoUserNamespaces;
   run_here([] {
     for (const Namespace one : kEach) {
       if (one == Namespace::kUser) continue;
@@ -372,6 +387,7 @@ TEST_P(IsolateTest, StrictRefusesInstead) {
 }
 
 TEST_P(IsolateTest, ANoteGoesToStderrByDefault) {
+  if (!userns_available()) GTEST_SKIP() << kNoUserNamespaces;
   run_here([] {
     in_own_process([] {
       ASSERT_TRUE(testing::deny_namespaces(flags_of({Namespace::kNet})));
@@ -453,6 +469,7 @@ TEST_P(IsolateTest, LimitsOfACallable) {
 }
 
 TEST_P(IsolateTest, ProcessCountIsTheCallsAlone) {
+  if (!userns_available()) GTEST_SKIP() << kNoUserNamespaces;
   run_here([] {
     if (::geteuid() == 0) GTEST_SKIP() << "the kernel exempts root";
     IsolateOptions options = quiet();
@@ -733,6 +750,7 @@ TEST(Isolate, ACallableMayCallExit) {
 volatile sig_atomic_t children_signals = 0;
 
 TEST_P(IsolateTest, TheHostIsUnchanged) {
+  if (!userns_available()) GTEST_SKIP() << kNoUserNamespaces;
   run_here([] {
     in_own_process([] {
       struct sigaction counting {};

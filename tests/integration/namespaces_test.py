@@ -34,6 +34,12 @@ def links(text=None):
 SHOW_LINKS = "for n in " + " ".join(FILES.values()) + "; do readlink /proc/self/ns/$n; done"
 
 
+def setUpModule():
+    # What is refused there is isolate_test's.
+    if not ROOT and subprocess.run(["unshare", "--user", "true"], stderr=subprocess.DEVNULL).returncode != 0:
+        raise unittest.SkipTest("an ordinary user without user namespaces has none at all")
+
+
 class Case(unittest.TestCase):
     def pyplaypen(self, *arguments, deny=None, env=None, stdin=b"", quiet=True, cwd="/"):
         prefix = [DENY, deny, "--"] if deny else []

@@ -70,6 +70,13 @@ class RunCase(unittest.TestCase):
         self.addCleanup(process.kill)
         return process
 
+    def children_of(self, pid):
+        try:
+            with open(f"/proc/{pid}/task/{pid}/children") as file:
+                return file.read().split()
+        except OSError:
+            return []
+
     def assert_own(self, done, *words):
         """Every line on stderr is ours, and says all of `words`."""
         self.assertEqual(done.own_lines, done.err.splitlines())
@@ -258,6 +265,19 @@ class Teardown(RunCase):
                 found.append(int(pid))
         return found
 
+    def name_of(self, pid):
+        try:
+            with open(f"/proc/{pid}/comm") as file:
+                return file.read().strip()
+        except OSError:
+            return ""
+
+    def eventually(self, condition):
+        deadline = time.monotonic() + HANGS
+        while not condition():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+
     def kill_survivors(self):
         for pid in self.survivors():
             try:
@@ -306,6 +326,31 @@ class Teardown(RunCase):
 
     def test_a_killed_leader(self):
         self.ends("setsid SLEEP & kill -9 $$", code=137)
+
+    @unittest.skipUnless(LANDLOCK_ABI >= 6, "needs Landlock ABI 6")
+    def test_when_pyplaypen_itself_is_killed(self):
+        bystander = subprocess.Popen(["sleep", self.marker + "1"])
+        self.addCleanup(bystander.wait)
+        self.addCleanup(bystander.kill)
+        process = self.start("sh", "-c", f"(setsid sleep {self.marker} >/dev/null 2>&1 &); touch $TMPDIR/left; echo ready; "
+                             f"sleep {self.marker}", options=["--stream"])
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        self.eventually(lambda: any(self.name_of(pid) == "pyplaypen-guard" for pid in self.children_of(process.pid)))
+        self.assertEqual(len(self.survivors()), 2)
+        process.kill()
+        process.wait()
+        self.eventually(lambda: not self.survivors() and not os.listdir(self.tmp))
+        self.assertIsNone(bystander.poll())
+
+    def test_a_guard_ends_with_the_command(self):
+        process = subprocess.Popen(self.command(["sh", "-c", "read line; exit 7"], ["--stdin"]), stdin=subprocess.PIPE,
+                                   env=self.environment(), cwd=self.home)
+        if LANDLOCK_ABI >= 6:
+            self.eventually(lambda: any(self.name_of(pid) == "pyplaypen-guard" for pid in self.children_of(process.pid)))
+        guards = self.children_of(process.pid)
+        process.communicate(b"go\n")
+        self.assertEqual(process.returncode, 7)
+        self.assertEqual([pid for pid in guards if os.path.exists(f"/proc/{pid}")], [])
 
     def test_the_commands_of_others_live_on(self):
         bystander = subprocess.Popen(["sleep", self.marker])
@@ -413,13 +458,6 @@ class Streams(RunCase):
         process.stdout.close()
         self.assertEqual(process.wait(HANGS), 124)
         self.assertIn(b"wall_seconds=0.5 exceeded", process.stderr.read())
-
-    def children_of(self, pid):
-        try:
-            with open(f"/proc/{pid}/task/{pid}/children") as file:
-                return file.read().split()
-        except OSError:
-            return []
 
     def test_a_reader_who_leaves_ends_it_as_a_pipe_would(self):
         process = self.start("yes", options=["--stream"])

@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "pyplaypen/namespaces.h"
 #include "pyplaypen/sandbox.h"
 #include "runtime/sys/proc.h"
 #include "supervisor/zygote_process.h"
@@ -25,6 +26,8 @@ using testing::AsWho;
 using testing::in_own_process;
 using testing::TempTree;
 using testing::Who;
+
+constexpr char kNoUserNamespaces[] = "user namespaces are refused here";
 
 // What a Sandbox starts, where every user can read it: the build may lie where only root may go.
 class ProductForEverybody {
@@ -76,6 +79,7 @@ INSTANTIATE_TEST_SUITE_P(, SandboxNamespacesTest, ::testing::Values(Who::kSelf, 
                          testing::who_name);
 
 TEST_P(SandboxNamespacesTest, CodeAndCommandsAreInTheSameOnes) {
+  if (!userns_available()) GTEST_SKIP() << kNoUserNamespaces;
   run_here([] {
     SandboxOptions options = options_with(kDefaultNamespaces);
     options.hostname = "box";
@@ -104,6 +108,7 @@ TEST_P(SandboxNamespacesTest, MappedToThemselvesCommandsKeepTheirUser) {
 }
 
 TEST_P(SandboxNamespacesTest, EveryCallFindsTheSameAndLeavesNothing) {
+  if (!userns_available()) GTEST_SKIP() << kNoUserNamespaces;
   run_here([] {
     for (const MapTo map : {MapTo::kRoot, MapTo::kSelf}) {
       SandboxOptions options = options_with(kAllNamespaces);
@@ -124,6 +129,7 @@ TEST_P(SandboxNamespacesTest, EveryCallFindsTheSameAndLeavesNothing) {
 }
 
 TEST_P(SandboxNamespacesTest, ARefusedNamespaceIsLeftOutWithAWarningOrRefused) {
+  if (!userns_available()) GTEST_SKIP() << kNoUserNamespaces;
   run_here([] {
     in_own_process([] {
       ASSERT_TRUE(testing::deny_namespaces(CLONE_NEWUTS));

@@ -67,6 +67,11 @@ struct SandboxOptions {
   std::string hostname;               // asks for kUts as well
   ProcMount proc = ProcMount::kAuto;  // kRequired asks for kPid and kMount as well
   Network network = Network::kHost;   // kNone asks for kNet as well, and is never gone without
+  // Control groups beneath which this process may make others: a directory of cgroup v2, or the directories
+  // of v1's memory and pids hierarchies. Each slot has one of its own then, in which memory_bytes and
+  // process_count hold for all processes of a call together. What they cannot do is told by a warning, or
+  // under kStrict refused.
+  std::vector<std::filesystem::path> cgroups;
   OnUnenforceable on_unenforceable = OnUnenforceable::kRefuse;
   SelfCheck self_check = SelfCheck::kYes;  // one call at construction
   std::function<void(std::string_view json_record)> audit;  // in the calling thread, once a call

@@ -77,12 +77,20 @@ TEST(Enforcement, CommandsShareAUserUnlessTheyStayRoot) {
   EXPECT_EQ(enforcement_for({}, ordinary_host()).at("process_count_of_commands"), "hard_per_call");
 }
 
-TEST(Enforcement, ARootThatCannotEndItsCallsIsRefused) {
+TEST(Enforcement, ARootThatCannotEndOrCleanUpAfterOthersIsRefused) {
   Host host = root_host();
-  host.can_kill = false;
-  EXPECT_THROW(refuse_missing({}, host), Refused);
-  host.first_uid.reset();  // then calls are root's own
-  EXPECT_NO_THROW(refuse_missing({}, host));
+  host.missing_rights = "CAP_DAC_OVERRIDE, CAP_KILL";
+  try {
+    refuse_missing({}, host);
+    ADD_FAILURE() << "not refused";
+  } catch (const Refused& refused) {
+    EXPECT_NE(std::string_view(refused.what()).find(host.missing_rights), std::string_view::npos) << refused.what();
+  }
+  SandboxOptions options;
+  options.child_uid = 0;
+  EXPECT_THROW(refuse_missing(options, host), Refused);  // commands still are another user's
+  options.command_uid = 0;
+  EXPECT_NO_THROW(refuse_missing(options, host));
 }
 
 TEST(Enforcement, AKernelWhereCallsCannotBeToldFromOthersIsRefused) {
@@ -91,6 +99,37 @@ TEST(Enforcement, AKernelWhereCallsCannotBeToldFromOthersIsRefused) {
   EXPECT_NO_THROW(refuse_missing({}, host));
   host.features.children_file = false;
   EXPECT_THROW(refuse_missing({}, host), Refused);
+}
+
+TEST(Enforcement, ACgroupHoldsThoseWhoCannotWriteItsFiles) {
+  const CgroupOffer both{true, true, {}};
+  SandboxOptions options;
+  options.cgroups = {"/sys/fs/cgroup/ours"};
+  const auto words = [&](const Host& host) {
+    const Enforcement map = enforcement_for(options, host, {}, both);
+    return map.at("memory_bytes") + " " + map.at("process_count") + " " + map.at("process_count_of_commands");
+  };
+  EXPECT_EQ(words(root_host()), "hard_per_call hard_per_call hard_per_call");
+  EXPECT_EQ(cgroup_gap(options, root_host(), both), "");
+  Host ordinary = ordinary_host();
+  ordinary.features.user_namespace = false;
+  EXPECT_EQ(words(ordinary), "hard_per_process unsupported unsupported");
+  EXPECT_NE(cgroup_gap(options, ordinary, both).find("--confine-writes"), std::string::npos);
+  options.confine_writes = WriteConfinement::kLandlock;
+  EXPECT_EQ(words(ordinary), "hard_per_call hard_per_call hard_per_call");
+  EXPECT_EQ(cgroup_gap(options, ordinary, both), "");
+  options.confine_writes = WriteConfinement::kNone;
+  options.command_uid = 0;
+  EXPECT_EQ(words(root_host()), "hard_per_process hard_per_call unsupported");
+  EXPECT_EQ(cgroup_gap({}, ordinary, {}), "");
+}
+
+TEST(Enforcement, WhatACgroupCannotCountIsSaid) {
+  SandboxOptions options;
+  options.cgroups = {"/sys/fs/cgroup/ours"};
+  const CgroupOffer processes_only{false, true, "no memory there"};
+  EXPECT_EQ(enforcement_for(options, root_host(), {}, processes_only).at("memory_bytes"), "hard_per_process");
+  EXPECT_EQ(cgroup_gap(options, root_host(), processes_only), "no memory there");
 }
 
 TEST(Enforcement, HasAnEntryForEveryLimit) {

@@ -56,7 +56,7 @@ TEST(Codec, EveryMessageComesBackAsItWas) {
   expect_round_trip(setup);
   expect_round_trip(Ready{true, "why", "3.11.2", 7});
   expect_round_trip(StartPython{65534, 65534});
-  expect_round_trip(OpenKeeper{3, 65537, std::nullopt});
+  expect_round_trip(OpenKeeper{3, 65537, std::nullopt, 2});
   expect_round_trip(CloseKeeper{3});
   expect_round_trip(KeeperReady{"", true, false, "/tmp/x/0/work", ENOSPC});
   expect_round_trip(Spawn{WarmUp::kNo});
