@@ -230,7 +230,10 @@ class Keeper {
       oom_order_.first();
       const pid_t pid = ::fork();
       const int fork_error = errno;
-      if (pid == 0) run_child(child);
+      if (pid == 0) {
+        ::close(plan_.channel.get());  // first: with a copy here, our death would not show there
+        run_child(child);
+      }
       oom_order_.not_first();
       PyOS_AfterFork_Parent();
       if (pid < 0) throw sys::Error(fork_error, "fork");

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "runtime/sys/channel.h"
@@ -122,8 +123,13 @@ TEST_F(Lifecycle, AZygoteOrKeeperThatDiedBetweenCallsIsNoFailureOfTheNext) {
   for (int i = 0; i < 10; ++i) {
     const auto [keeper, zygote] = keeper_and_zygote(sandbox);
     const pid_t victim = i % 2 == 0 ? zygote : keeper;
+    const std::vector<pid_t> keepers = sys::children_of(zygote);
     ASSERT_EQ(::kill(victim, SIGKILL), 0);
     ASSERT_TRUE(comes_true([victim = victim] { return is_dead(victim); }));
+    // A spare that a keeper was just making is alive for a moment yet, and would be killed under its call.
+    ASSERT_TRUE(comes_true([&, zygote = zygote] {
+      return std::ranges::all_of(sys::children_of(zygote), [&](pid_t pid) { return std::ranges::count(keepers, pid) > 0; });
+    }));
     const Result next = sandbox.execute("open('f', 'w').close()\n1 + 1");
     ASSERT_TRUE(next.ok()) << i << ": " << next.error->message;
     EXPECT_EQ(next.return_value, "2");
