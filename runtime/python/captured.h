@@ -31,7 +31,7 @@ struct Captured {
   PyRef ast_expr;   // _ast.Expr, _ast.Expression
   PyRef ast_expression;
   PyRef linecache;    // linecache.cache
-  PyRef drive;        // coroutine function of two coroutines; see evaluate.cc
+  PyRef drive;        // coroutine function of two code objects; see evaluate.h
   PyRef asyncio_run;  // empty unless asyncio was loaded in the zygote
 
   // Projection.

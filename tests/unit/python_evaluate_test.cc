@@ -57,6 +57,14 @@ TEST(PythonEvaluate, TopLevelAwait) {
   EXPECT_EQ(value("import asyncio\nasync def f(): return 5\nx = asyncio.run(f())\n"
                   "await asyncio.sleep(0, x)"),
             "5");
+  const std::string work = "import asyncio\nasync def work(n):\n    await asyncio.sleep(0)\n    return n\n";
+  EXPECT_EQ(value(work + "t = asyncio.create_task(work(6))\nawait t"), "6");
+  EXPECT_EQ(value(work + "tasks = [asyncio.create_task(work(n)) for n in range(3)]\n"
+                         "await asyncio.gather(*tasks)"),
+            "[0,1,2]");
+  EXPECT_EQ(value("import asyncio\nloop = asyncio.get_running_loop()\n"
+                  "done = loop.create_future()\nloop.call_soon(done.set_result, 7)\nawait done"),
+            "7");
   EXPECT_EQ(value("[x async for x in g()]\n"), "status 2: NameError: name 'g' is not defined");
 }
 
@@ -88,6 +96,13 @@ TEST(PythonEvaluate, SpawnAndForkProcesses) {
       "if __name__ == '__main__':\n"
       "    with m.get_context('spawn').Pool(1) as p: r = p.map(sq, [1, 2, 3])\nr\n");
   EXPECT_EQ(guarded.report.value_json, "[1,4,9]") << guarded.report.message << guarded.err;
+  const Outcome of_guarded_names = call(
+      "import multiprocessing as m\ndef sq(x): return x * x\n"
+      "if __name__ == '__main__':\n"
+      "    with m.get_context('spawn').Pool(1) as p: r = p.map(sq, [1, 2, 3])\n[\n  r,\n]\n");
+  EXPECT_EQ(of_guarded_names.report.value_json, "[[1,4,9]]")
+      << of_guarded_names.report.message << of_guarded_names.err;
+  EXPECT_EQ(of_guarded_names.err, "");
 }
 
 TEST(PythonEvaluate, SourceEncodings) {
