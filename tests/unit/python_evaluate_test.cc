@@ -75,6 +75,41 @@ TEST(PythonEvaluate, GetsourceOfFunctionsAndClasses) {
             R"("class A:\n    x = 1\n")");
 }
 
+TEST(PythonEvaluate, UncaughtExceptionsElsewhereShowTheUsersLines) {
+  const auto shown = [](const std::string& code) {
+    const Outcome outcome = call(code);
+    EXPECT_EQ(outcome.report.value_json, "3") << outcome.report.message;
+    return outcome.err;
+  };
+  const std::string line = "in f\n    return 1 / 0  # here\n";
+  const std::string f = "def f(*_):\n    return 1 / 0  # here\n";
+  const std::string thread = shown(f + "import threading\nt = threading.Thread(target=f, name='T')\n"
+                                       "t.start(); t.join()\n3");
+  EXPECT_EQ(thread.find("Exception in thread T:\nTraceback (most recent call last):\n"), 0U) << thread;
+  EXPECT_NE(thread.find(line), std::string::npos) << thread;
+  EXPECT_NE(thread.find("\nZeroDivisionError: division by zero\n"), std::string::npos) << thread;
+  const std::string copy = shown(f + "import os\nif os.fork() == 0: f()\nos.wait()\n3");
+  EXPECT_NE(copy.find(line), std::string::npos) << copy;
+  const std::string finalizer = shown(f + "class A: __del__ = f\nA()\n3");
+  EXPECT_EQ(finalizer.find("Exception ignored in: <function f at "), 0U) << finalizer;
+  EXPECT_NE(finalizer.find(line), std::string::npos) << finalizer;
+  const std::string at_exit = shown(f + "import atexit\natexit.register(f)\n3");
+  EXPECT_EQ(at_exit.find("Exception ignored in atexit callback: <function f at "), 0U) << at_exit;
+  EXPECT_NE(at_exit.find(line), std::string::npos) << at_exit;
+
+  EXPECT_EQ(shown("import sys, threading\n"
+                  "threading.Thread(target=sys.exit).start()\n3"),
+            "");
+  EXPECT_EQ(value("import sys, threading\n"
+                  "[sys.excepthook is sys.__excepthook__, sys.unraisablehook is sys.__unraisablehook__,\n"
+                  " threading.excepthook is threading.__excepthook__]"),
+            "[true,true,true]");
+  const std::string own = shown(f + "import threading\nthreading.excepthook = lambda args: print(args.exc_type, "
+                                    "file=__import__('sys').stderr)\n"
+                                    "t = threading.Thread(target=f)\nt.start(); t.join()\n3");
+  EXPECT_EQ(own, "<class 'ZeroDivisionError'>\n");
+}
+
 TEST(PythonEvaluate, FileNameLeadsToTheWorkspace) {
   EXPECT_EQ(value("import os\nos.path.dirname(__file__) == os.getcwd()"), "true");
   EXPECT_EQ(value("import sys\nsys.modules['__main__'].__file__ = 'x'\n"
