@@ -7,6 +7,20 @@ namespace {
 
 using nlohmann::json;
 
+// json::dump recurses, and so does what reads "extra" in the call: once a level.
+constexpr int kMaxDepth = 200;
+
+// Discarded where it is no JSON. Throws Refused where it is nested too deep.
+json parse(std::string_view text) {
+  return json::parse(
+      text,
+      [](int depth, json::parse_event_t, const json&) {
+        if (depth > kMaxDepth) throw Refused("nested deeper than " + std::to_string(kMaxDepth) + " levels");
+        return true;
+      },
+      false);
+}
+
 // A \u escape of a surrogate without its other half: legal in what json.dumps writes, not in JSON text
 // as a parser must refuse it. Gives the line with each replaced by U+FFFD, or nothing when there is none.
 std::optional<std::string> without_lone_surrogates(std::string_view line) {
@@ -92,15 +106,15 @@ BatchRequest parse_batch_line(std::string_view line, uint64_t number, const Cont
   request.id_json = std::to_string(number);
   request.context = defaults;
   request.limits = limits;
-  json document = json::parse(line, nullptr, false);
-  bool lone_surrogates = false;
-  if (document.is_discarded()) {
-    if (const auto mended = without_lone_surrogates(line)) {
-      document = json::parse(*mended, nullptr, false);
-      lone_surrogates = true;
-    }
-  }
   try {
+    json document = parse(line);
+    bool lone_surrogates = false;
+    if (document.is_discarded()) {
+      if (const auto mended = without_lone_surrogates(line)) {
+        document = parse(*mended);
+        lone_surrogates = true;
+      }
+    }
     if (document.is_discarded()) {
       try {
         document = json::parse(line);  // throws, and says where

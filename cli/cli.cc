@@ -1,6 +1,8 @@
 #include "cli/cli.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <exception>
@@ -70,9 +72,17 @@ int dispatch(std::span<char* const> arguments) {
   return command->run(arguments.subspan(1));
 }
 
+// One that was closed would be the next file's that is opened, and be read and written for it. O_PATH keeps
+// its number and refuses both, as a closed one does.
+void occupy_closed_descriptors() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+    if (::fcntl(fd, F_GETFD) < 0) (void)::open("/", O_PATH | O_DIRECTORY);  // the lowest that is free: this one
+}
+
 }  // namespace
 
 int run(std::span<char* const> arguments) {
+  occupy_closed_descriptors();
   // A reader who went away is then an error of the write, told where it matters.
   ::signal(SIGPIPE, SIG_IGN);
   try {

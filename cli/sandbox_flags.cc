@@ -101,7 +101,7 @@ Context context_from(const SandboxFlags& flags) {
 
 Limits limits_from(const SandboxFlags& flags, const SandboxOptions& options) {
   GivenLimits read = read_limits(std::getenv(kLimitsVariable), flags.limits, LimitUse::kExecute);
-  supervisor::lower_defaults(read.limits, read.given);
+  supervisor::lower_defaults(read.limits, read.given, LimitUse::kExecute);
   check_limits(read.limits);
   if (options.confine_writes == WriteConfinement::kLandlock &&
       probe_enforcement(options).at("filesystem_writes") == "unsupported")

@@ -74,17 +74,19 @@ std::map<std::string, std::string> direct_enforcement(const std::optional<jail::
   return words;
 }
 
-void lower_defaults(Limits& limits, const std::set<std::string, std::less<>>& given) {
+void lower_defaults(Limits& limits, const std::set<std::string, std::less<>>& given, LimitUse use) {
   const auto lower = [&](std::string_view name, auto& value, uint64_t most) {
     using Value = std::remove_reference_t<decltype(value)>;
     if (most != RLIM_INFINITY && !given.contains(name))
       value = std::min(value, static_cast<Value>(most));
   };
-  const uint64_t cpu = inherited(RLIMIT_CPU);  // the hard limit is one second above the soft one
-  lower("cpu_seconds", limits.cpu_seconds, cpu == RLIM_INFINITY || cpu == 0 ? cpu : cpu - 1);
+  const auto below = [](uint64_t most) { return most == RLIM_INFINITY || most == 0 ? most : most - 1; };
+  // The hard limit is one second above the soft one.
+  lower("cpu_seconds", limits.cpu_seconds, below(inherited(RLIMIT_CPU)));
   lower("memory_bytes", limits.memory_bytes, inherited(RLIMIT_AS));
   lower("open_files", limits.open_files, inherited(RLIMIT_NOFILE));
-  lower("file_bytes", limits.file_bytes, inherited(RLIMIT_FSIZE));
+  const uint64_t file = inherited(RLIMIT_FSIZE);  // for code the resource limit is one byte higher
+  lower("file_bytes", limits.file_bytes, use == LimitUse::kExecute ? below(file) : file);
 }
 
 std::optional<std::string> unwritable_directory_warning(const jail::Identity& identity,

@@ -34,7 +34,7 @@ std::map<std::string, std::string> direct_enforcement(const std::optional<jail::
 
 // Lowers to what this process inherited every limit that nobody gave: the stricter one is in force
 // anyway, and a default is no reason to refuse.
-void lower_defaults(Limits& limits, const std::set<std::string, std::less<>>& given);
+void lower_defaults(Limits& limits, const std::set<std::string, std::less<>>& given, LimitUse use);
 
 // A sentence when the mode bits of a command's current directory keep `identity` from writing in it. Silent
 // when the directory has a POSIX ACL, whatever that grants, and about what lies below it.

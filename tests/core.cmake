@@ -19,6 +19,10 @@ foreach(name IN ITEMS cgroup container_root execute lifecycle run_process)
     LOCK ${lock_of_${name}})
   add_dependencies(${name}_test pyplaypen_zygote)
 endforeach()
+# `exec` and `batch` as a black box; the cases of all users are in execute_test.
+add_test(NAME exec_test
+         COMMAND ${PYPLAYPEN_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/integration/exec_test.py --bin $<TARGET_FILE:pyplaypen>)
+set_tests_properties(exec_test PROPERTIES LABELS "integration" TIMEOUT 300)
 pyplaypen_test(threads_test
   LABELS integration threads
   SOURCES integration/threads_test.cc

@@ -47,6 +47,13 @@ std::optional<Owner> owner_of(const KeeperPlan& plan) {
   return Owner{*slot.uid, slot.gid.value_or(*slot.uid)};
 }
 
+// The ends that a call writes to are made its user's, so that it can open /dev/stdout anew.
+void give_pipes(const std::optional<Owner>& owner, const sys::UniqueFd& out, const sys::UniqueFd& err) {
+  if (!owner) return;
+  for (const sys::UniqueFd* pipe : {&out, &err})
+    sys::check(::fchown(pipe->get(), owner->uid, owner->gid), "fchown", "pipe");
+}
+
 class Keeper {
  public:
   explicit Keeper(const KeeperPlan& plan)
@@ -210,6 +217,7 @@ class Keeper {
       auto [ours, theirs] = sys::socket_pair();
       auto [out_read, out_write] = sys::pipe_pair();
       auto [err_read, err_write] = sys::pipe_pair();
+      give_pipes(owner_of(plan_), out_write, err_write);
       ChildPlan child;
       child.channel = theirs.get();
       child.null_device = null_device_.get();
@@ -274,6 +282,7 @@ class Keeper {
       if (message.uid && message.gid) {
         identity = jail::Identity{*message.uid, *message.gid};
         place_.hand_over({*message.uid, *message.gid});
+        give_pipes(Owner{*message.uid, *message.gid}, out_write, err_write);
       }
       if (in_user_namespace(plan_)) {
         const auto owner = owner_of(plan_);

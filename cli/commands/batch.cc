@@ -45,6 +45,7 @@ class LineReader {
   int fd() const { return fd_; }
   bool at_end() const { return at_end_ && buffer_.size() == start_; }
   uint64_t number() const { return number_; }  // of the line that next() gave last
+  int error() const { return error_; }         // errno, where the input ended by one; 0: it did not
 
   // One read; call when poll says that there is something.
   void fill() {
@@ -54,8 +55,9 @@ class LineReader {
     const ssize_t got = ::read(fd_, chunk, sizeof chunk);
     if (got > 0) {
       buffer_.append(chunk, static_cast<size_t>(got));
-    } else if (got == 0 || errno != EINTR) {
+    } else if (got == 0 || (errno != EINTR && errno != EAGAIN)) {
       at_end_ = true;
+      error_ = got == 0 ? 0 : errno;
     }
   }
 
@@ -84,6 +86,7 @@ class LineReader {
   size_t searched_ = 0;
   uint64_t number_ = 0;
   bool at_end_ = false;
+  int error_ = 0;
 };
 
 class Batch {
@@ -108,8 +111,9 @@ class Batch {
       show_progress();
     }
     clear_progress();
+    if (lines_.error() != 0) say("the input cannot be read: " + std::string(std::strerror(lines_.error())));
     summarize();
-    if (write_failed_) return kExitNotRun;
+    if (write_failed_ || lines_.error() != 0) return kExitNotRun;
     return interrupted_ ? kExitInterrupted : kExitOk;
   }
 

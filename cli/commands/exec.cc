@@ -1,13 +1,12 @@
 #include "cli/commands/exec.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iostream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "cli/exit_codes.h"
 #include "cli/message.h"
@@ -23,22 +22,36 @@ struct ExecFlags {
   bool pretty = false;
 };
 
-std::string read_stream(std::istream& stream) {
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
+// By read(2): a stream takes a failure in the middle, or a directory, for the end.
+std::string read_all(int fd, const std::string& name) {
+  std::string text;
+  char chunk[65536];
+  for (;;) {
+    const ssize_t got = ::read(fd, chunk, sizeof chunk);
+    if (got == 0) return text;
+    if (got > 0) {
+      text.append(chunk, static_cast<size_t>(got));
+    } else if (errno == EAGAIN) {  // somebody we share it with made it non-blocking
+      pollfd ready{fd, POLLIN, 0};
+      (void)::poll(&ready, 1, -1);
+    } else if (errno != EINTR) {
+      throw Refused(name + " cannot be read: " + std::strerror(errno));
+    }
+  }
 }
+
+std::string read_standard_input() { return read_all(STDIN_FILENO, "standard input"); }
 
 std::string read_code(const ExecFlags& flags, bool has_code) {
   if (!flags.file.empty()) {
     if (has_code) throw Refused("give either CODE or --file, not both");
-    if (flags.file == "-") return read_stream(std::cin);
-    std::ifstream file(flags.file, std::ios::binary);
-    if (!file) throw Refused("--file " + flags.file + " cannot be read: " + std::strerror(errno));
-    return read_stream(file);
+    if (flags.file == "-") return read_standard_input();
+    const int file = ::open(flags.file.c_str(), O_RDONLY | O_CLOEXEC);  // until we end
+    if (file < 0) throw Refused("--file " + flags.file + " cannot be read: " + std::strerror(errno));
+    return read_all(file, "--file " + flags.file);
   }
   if (!has_code) throw Refused("no code given: pass it as an argument, with --file F, or as - to read standard input");
-  return flags.code == "-" ? read_stream(std::cin) : flags.code;
+  return flags.code == "-" ? read_standard_input() : flags.code;
 }
 
 void print(const Result& result, bool pretty) {

@@ -206,7 +206,7 @@ int run_or_throw(std::span<char* const> arguments) {
   if (parsed.exit) return *parsed.exit;
   Flags& flags = parsed.flags;
   GivenLimits limits = read_limits(std::getenv(kLimitsVariable), flags.limits, LimitUse::kCommand);
-  supervisor::lower_defaults(limits.limits, limits.given);
+  supervisor::lower_defaults(limits.limits, limits.given, LimitUse::kCommand);
   check_limits(limits.limits, LimitUse::kCommand);
 
   DirectRun run;

@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -102,13 +103,15 @@ uint64_t parse_whole(std::string_view name, std::string_view text) {
   throw LimitError(sentence(name, text, "must be a whole number, written as digits"));
 }
 
-void check_inherited(const Limits& limits, std::string_view name, int resource, uint64_t wanted) {
+// `more`: by how much the resource limit that is set lies above the value.
+void check_inherited(const Limits& limits, std::string_view name, int resource, uint64_t value, uint64_t more) {
   rlimit inherited{};
   if (::getrlimit(static_cast<__rlimit_resource>(resource), &inherited) != 0) return;
-  if (inherited.rlim_max == RLIM_INFINITY || wanted <= inherited.rlim_max) return;
+  const uint64_t most = inherited.rlim_max - std::min<uint64_t>(more, inherited.rlim_max);
+  if (inherited.rlim_max == RLIM_INFINITY || (value <= most && more <= inherited.rlim_max)) return;
   throw LimitError(sentence(name, limit_text(limits, name),
                             "above the hard limit that this process inherited; the range here is up to " +
-                                std::to_string(inherited.rlim_max)));
+                                std::to_string(most)));
 }
 
 }  // namespace
@@ -148,16 +151,17 @@ void check_limits(const Limits& limits, LimitUse use) {
   if (use == LimitUse::kCommand && limits.cpu_seconds != std::floor(limits.cpu_seconds))
     throw LimitError(sentence("cpu_seconds", limit_text(limits, "cpu_seconds"),
                               "must be a whole number of seconds for a command"));
-  const auto inherited = [&](std::string_view name, int resource, uint64_t wanted) {
-    check_inherited(limits, name, resource, wanted);
+  const auto inherited = [&](std::string_view name, int resource, uint64_t value, uint64_t more) {
+    check_inherited(limits, name, resource, value, more);
   };
-  inherited("cpu_seconds", RLIMIT_CPU, static_cast<uint64_t>(std::ceil(limits.cpu_seconds)) + 1);
-  inherited("memory_bytes", RLIMIT_AS, limits.memory_bytes);
-  inherited("open_files", RLIMIT_NOFILE, limits.open_files);
+  // The hard limit is one second above the soft one.
+  inherited("cpu_seconds", RLIMIT_CPU, static_cast<uint64_t>(std::ceil(limits.cpu_seconds)), 1);
+  inherited("memory_bytes", RLIMIT_AS, limits.memory_bytes, 0);
+  inherited("open_files", RLIMIT_NOFILE, limits.open_files, 0);
   // For code one byte higher, so that a file which was cut there can be told from one that fits.
   const bool exact = use == LimitUse::kCommand ||
                      limits.file_bytes == std::numeric_limits<uint64_t>::max();
-  inherited("file_bytes", RLIMIT_FSIZE, exact ? limits.file_bytes : limits.file_bytes + 1);
+  inherited("file_bytes", RLIMIT_FSIZE, limits.file_bytes, exact ? 0 : 1);
 }
 
 std::span<const std::string_view> limit_names() { return kNames; }

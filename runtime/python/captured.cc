@@ -4,6 +4,7 @@
 #include <string>
 
 #include "runtime/python/evaluate.h"
+#include "runtime/python/print_hooks.h"
 #include "runtime/python/project.h"
 #include "runtime/python/py_error.h"
 #include "runtime/python/source.h"
@@ -133,6 +134,7 @@ Captured capture() {
   result.run_exit_functions = from("atexit", "_run_exitfuncs");
   result.standard_output = standard_stream("stdout");
   result.standard_error = standard_stream("stderr");
+  if (!install_print_hooks()) throw_python_error("printing exceptions");
   result.all_objects = from("gc", "get_objects");
   result.io_base = from("_io", "_IOBase");
 

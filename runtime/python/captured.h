@@ -31,7 +31,7 @@ struct Captured {
   PyRef ast_expr;   // _ast.Expr, _ast.Expression
   PyRef ast_expression;
   PyRef linecache;    // linecache.cache
-  PyRef drive;        // coroutine function of two coroutines; see evaluate.cc
+  PyRef drive;        // coroutine function of two code objects; see evaluate.h
   PyRef asyncio_run;  // empty unless asyncio was loaded in the zygote
 
   // Projection.
@@ -60,8 +60,8 @@ struct Captured {
 };
 
 // Runs in: zygote, after the interpreter's start, before preloads, GIL held. Imports what it needs;
-// makes sys.stdout and sys.stderr UTF-8, backslashreplace and line buffered; sets sys.argv; gives
-// `__main__` its `__file__`. Throws std::runtime_error with Python's message.
+// makes sys.stdout and sys.stderr UTF-8, backslashreplace and line buffered; installs the print hooks;
+// sets sys.argv; gives `__main__` its `__file__`. Throws std::runtime_error with Python's message.
 Captured capture();
 
 }  // namespace pyplaypen::python

@@ -123,6 +123,14 @@ std::string keep_lines(std::string_view head, std::string_view tail) {
   return text.append(tail);
 }
 
+// asyncio.run and its like refuse to run inside a loop.
+bool starts_loops(std::string_view text) {
+  constexpr std::array<std::string_view, 4> kStarters = {
+      "asyncio.run", "asyncio.Runner", "run_until_complete", "run_forever"};
+  return std::ranges::any_of(
+      kStarters, [&](std::string_view name) { return text.find(name) != std::string_view::npos; });
+}
+
 // What the code imported from __future__.
 int future_features(const PyRef& code) {
   return code ? reinterpret_cast<PyCodeObject*>(code.get())->co_flags & PyCF_MASK : 0;
@@ -168,6 +176,7 @@ std::optional<Compiled> compile_by_text(const Captured& captured, const Source& 
     result.tail = compile_text(captured, tail_text.c_str(), Py_eval_input, tail_flags);
     if (result.tail) {
       result.tail_is_value = true;
+      result.value_at = cut;
       return result;
     }
     PyErr_Clear();
@@ -218,8 +227,10 @@ std::optional<Compiled> compile_source(const Captured& captured, const Source& s
     source.refuse("the source contains a NUL byte", nul);
     return std::nullopt;
   }
-  if (std::optional<Compiled> compiled = compile_by_text(captured, source)) return compiled;
-  return compile_by_tree(captured, source);
+  std::optional<Compiled> compiled = compile_by_text(captured, source);
+  if (!compiled) compiled = compile_by_tree(captured, source);
+  if (compiled) compiled->head_starts_loops = starts_loops(source.bytes());
+  return compiled;
 }
 
 }  // namespace pyplaypen::python

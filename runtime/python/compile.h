@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "runtime/python/captured.h"
 #include "runtime/python/source.h"
@@ -13,6 +14,8 @@ struct Compiled {
   PyRef head;                  // statements
   PyRef tail;                  // the last statement
   bool tail_is_value = false;  // it is an expression, and tail evaluates to its value
+  size_t value_at = std::string::npos;  // where in the source that begins, if at a line's start; or unknown
+  bool head_starts_loops = false;  // by its looks, with asyncio.run or the like
 };
 
 // Empty with a Python exception set when the source does not compile. Top-level await is allowed:

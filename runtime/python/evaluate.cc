@@ -20,27 +20,26 @@ PyRef run_in_loop(const Captured& captured, PyObject* coroutine) {
   return PyRef::steal(PyObject_CallOneArg(run.get(), coroutine));
 }
 
+PyObject* truth(bool value) { return value ? Py_True : Py_False; }
+
+PyRef run_part(const Captured& captured, const PyRef& code, PyObject* names) {
+  PyRef result = PyRef::steal(PyEval_EvalCode(code.get(), names, names));
+  return result && awaits(code) ? run_in_loop(captured, result.get()) : std::move(result);
+}
+
 PyRef run_parts(const Captured& captured, const Compiled& compiled, PyObject* names) {
-  PyRef result = PyRef::borrow(Py_None);
-  if (compiled.head) {
-    result = PyRef::steal(PyEval_EvalCode(compiled.head.get(), names, names));
-    if (!result) return {};
-    if (awaits(compiled.head)) {
-      if (!compiled.tail) {
-        if (!run_in_loop(captured, result.get())) return {};
-        return PyRef::borrow(Py_None);
-      }
-      const PyRef both = PyRef::steal(PyObject_CallFunctionObjArgs(
-          captured.drive.get(), result.get(), captured.eval.get(), compiled.tail.get(), names,
-          awaits(compiled.tail) ? Py_True : Py_False, nullptr));
-      return both ? run_in_loop(captured, both.get()) : PyRef();
-    }
+  const PyRef& head = compiled.head;
+  const PyRef& tail = compiled.tail;
+  const bool one_loop =
+      head && tail && (awaits(head) || (awaits(tail) && !compiled.head_starts_loops));
+  if (one_loop) {
+    const PyRef both = PyRef::steal(PyObject_CallFunctionObjArgs(
+        captured.drive.get(), captured.eval.get(), names, head.get(), truth(awaits(head)),
+        tail.get(), truth(awaits(tail)), nullptr));
+    return both ? run_in_loop(captured, both.get()) : PyRef();
   }
-  if (compiled.tail) {
-    result = PyRef::steal(PyEval_EvalCode(compiled.tail.get(), names, names));
-    if (result && awaits(compiled.tail)) result = run_in_loop(captured, result.get());
-  }
-  return result;
+  if (head && !run_part(captured, head, names)) return {};
+  return tail ? run_part(captured, tail, names) : PyRef::borrow(Py_None);
 }
 
 }  // namespace

@@ -12,16 +12,17 @@ struct Evaluation {
   PyRef exception;
 };
 
-// Evaluates in `names`, a module's dict. A part that awaits runs under asyncio.run, the parts after
-// it inside the same loop; parts before it run without a loop, so that they may call asyncio.run.
-// Runs user code.
+// Evaluates in `names`, a module's dict. Where a part awaits, both run inside one asyncio.run: tasks
+// that the statements make are there for the last expression to await. Only statements that start
+// loops of their own, and await nothing, run before it. Runs user code.
 Evaluation evaluate(const Captured& captured, const Compiled& compiled, PyObject* names);
 
-// Source of Captured::drive: awaits the first, then evaluates the second in the same loop.
+// Source of Captured::drive: evaluates the one, then the other in the same loop.
 inline constexpr char kDriveSource[] =
-    "async def drive(head, evaluate, tail, names, awaits):\n"
-    "    await head\n"
+    "async def drive(evaluate, names, head, head_awaits, tail, tail_awaits):\n"
+    "    value = evaluate(head, names)\n"
+    "    if head_awaits: await value\n"
     "    value = evaluate(tail, names)\n"
-    "    return await value if awaits else value\n";
+    "    return await value if tail_awaits else value\n";
 
 }  // namespace pyplaypen::python

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <new>
+#include <utility>
 
 #include "runtime/python/text.h"
 #include "runtime/sys/error.h"
@@ -13,6 +14,8 @@ namespace pyplaypen::python {
 namespace {
 
 constexpr char kBaseName[] = "/sandbox_code.py";
+constexpr char kSpawnBaseName[] = "/sandbox_main.py";
+constexpr std::string_view kGuard = "if __name__ == '__main__': ";  // in the line: lines keep their numbers
 
 // multiprocessing's and loky's function that tells a new process what to run have this name.
 bool asked_by_spawn() {
@@ -54,14 +57,18 @@ void MainFile::set_source(std::string_view source, std::string_view directory) {
 PyObject* MainFile::get(PyObject*, void* self_pointer) noexcept {
   auto* self = static_cast<MainFile*>(self_pointer);
   if (self->assigned_) return PyRef(self->assigned_).release();
-  const bool hidden =
-      self->directory_.empty() ||
-      (self->source_.find("__main__") == std::string_view::npos && asked_by_spawn());
-  if (hidden || (self->path_.empty() && !self->write())) {
+  const bool spawns = asked_by_spawn();
+  const bool hidden = self->directory_.empty() ||
+                      (spawns && self->source_.find("__main__") == std::string_view::npos);
+  std::string& path = spawns ? self->spawn_path_ : self->path_;
+  const bool written =
+      !hidden && (!path.empty() || (spawns ? self->write(kSpawnBaseName, self->value_at_, path)
+                                           : self->write(kBaseName, std::string_view::npos, path)));
+  if (!written) {
     PyErr_SetString(PyExc_AttributeError, "module '__main__' has no attribute '__file__'");
     return nullptr;
   }
-  return PyUnicode_DecodeFSDefault(self->path_.c_str());
+  return PyUnicode_DecodeFSDefault(path.c_str());
 }
 
 int MainFile::set(PyObject*, PyObject* value, void* self_pointer) noexcept {
@@ -70,19 +77,21 @@ int MainFile::set(PyObject*, PyObject* value, void* self_pointer) noexcept {
   return 0;
 }
 
-bool MainFile::write() noexcept {
+bool MainFile::write(const char* base_name, size_t guard_at, std::string& path) noexcept {
   try {
-    const std::string path = std::string(directory_) + kBaseName;
-    const sys::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    std::string text(source_);
+    if (guard_at < text.size()) text.insert(guard_at, kGuard);
+    std::string name = std::string(directory_) + base_name;
+    const sys::UniqueFd file(::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     if (!file) return false;
-    std::string_view rest = source_;
+    std::string_view rest = text;
     while (!rest.empty()) {
       const ssize_t written =
           sys::retry_eintr([&] { return ::write(file.get(), rest.data(), rest.size()); });
       if (written <= 0) return false;
       rest.remove_prefix(static_cast<size_t>(written));
     }
-    path_ = path;
+    path = std::move(name);
     return true;
   } catch (const std::bad_alloc&) {
     return false;

@@ -155,7 +155,10 @@ bool can_allocate(size_t bytes) {
 
 bool Call::compile() {
   if (register_source()) compiled_ = compile_source(captured_, source_);
-  if (compiled_) return true;
+  if (compiled_) {
+    captured_.main_file->set_value(compiled_->value_at);
+    return true;
+  }
   const PyRef exception = take_failure();
   const bool is_memory = PyErr_GivenExceptionMatches(exception.get(), PyExc_MemoryError) != 0;
   // The compiler says MemoryError, too, when its own stack is not deep enough.

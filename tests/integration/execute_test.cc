@@ -501,6 +501,17 @@ TEST_F(Execute, DaemonsDoNotOutliveTheCall) {
   }
 }
 
+TEST_F(Execute, StandardStreamsCanBeOpenedAnew) {
+  const Result result = run(
+      "import subprocess\n"
+      "with open('/dev/stdout', 'w') as f: f.write('a')\n"
+      "with open('/dev/stderr', 'w') as f: f.write('b')\n"
+      "subprocess.run('echo c > /dev/stdout; echo d | tee /dev/stderr', shell=True).returncode");
+  EXPECT_EQ(result.return_value, "0") << (result.ok() ? "" : result.error->message);
+  EXPECT_EQ(result.stdout_output.bytes, "ac\nd\n");
+  EXPECT_EQ(result.stderr_output.bytes, "bd\n");
+}
+
 TEST_F(Execute, OutputAfterTheAnswerOfAForkedCopyIsNoAnswer) {
   const Result result = run("import os, time\nif os.fork() == 0:\n  time.sleep(20)\n42");
   EXPECT_EQ(result.return_value, "42");

@@ -57,6 +57,14 @@ TEST(PythonEvaluate, TopLevelAwait) {
   EXPECT_EQ(value("import asyncio\nasync def f(): return 5\nx = asyncio.run(f())\n"
                   "await asyncio.sleep(0, x)"),
             "5");
+  const std::string work = "import asyncio\nasync def work(n):\n    await asyncio.sleep(0)\n    return n\n";
+  EXPECT_EQ(value(work + "t = asyncio.create_task(work(6))\nawait t"), "6");
+  EXPECT_EQ(value(work + "tasks = [asyncio.create_task(work(n)) for n in range(3)]\n"
+                         "await asyncio.gather(*tasks)"),
+            "[0,1,2]");
+  EXPECT_EQ(value("import asyncio\nloop = asyncio.get_running_loop()\n"
+                  "done = loop.create_future()\nloop.call_soon(done.set_result, 7)\nawait done"),
+            "7");
   EXPECT_EQ(value("[x async for x in g()]\n"), "status 2: NameError: name 'g' is not defined");
 }
 
@@ -65,6 +73,41 @@ TEST(PythonEvaluate, GetsourceOfFunctionsAndClasses) {
             R"("def f():\n    return 1\n")");
   EXPECT_EQ(value("import inspect\nclass A:\n    x = 1\ninspect.getsource(A)"),
             R"("class A:\n    x = 1\n")");
+}
+
+TEST(PythonEvaluate, UncaughtExceptionsElsewhereShowTheUsersLines) {
+  const auto shown = [](const std::string& code) {
+    const Outcome outcome = call(code);
+    EXPECT_EQ(outcome.report.value_json, "3") << outcome.report.message;
+    return outcome.err;
+  };
+  const std::string line = "in f\n    return 1 / 0  # here\n";
+  const std::string f = "def f(*_):\n    return 1 / 0  # here\n";
+  const std::string thread = shown(f + "import threading\nt = threading.Thread(target=f, name='T')\n"
+                                       "t.start(); t.join()\n3");
+  EXPECT_EQ(thread.find("Exception in thread T:\nTraceback (most recent call last):\n"), 0U) << thread;
+  EXPECT_NE(thread.find(line), std::string::npos) << thread;
+  EXPECT_NE(thread.find("\nZeroDivisionError: division by zero\n"), std::string::npos) << thread;
+  const std::string copy = shown(f + "import os\nif os.fork() == 0: f()\nos.wait()\n3");
+  EXPECT_NE(copy.find(line), std::string::npos) << copy;
+  const std::string finalizer = shown(f + "class A: __del__ = f\nA()\n3");
+  EXPECT_EQ(finalizer.find("Exception ignored in: <function f at "), 0U) << finalizer;
+  EXPECT_NE(finalizer.find(line), std::string::npos) << finalizer;
+  const std::string at_exit = shown(f + "import atexit\natexit.register(f)\n3");
+  EXPECT_EQ(at_exit.find("Exception ignored in atexit callback: <function f at "), 0U) << at_exit;
+  EXPECT_NE(at_exit.find(line), std::string::npos) << at_exit;
+
+  EXPECT_EQ(shown("import sys, threading\n"
+                  "threading.Thread(target=sys.exit).start()\n3"),
+            "");
+  EXPECT_EQ(value("import sys, threading\n"
+                  "[sys.excepthook is sys.__excepthook__, sys.unraisablehook is sys.__unraisablehook__,\n"
+                  " threading.excepthook is threading.__excepthook__]"),
+            "[true,true,true]");
+  const std::string own = shown(f + "import threading\nthreading.excepthook = lambda args: print(args.exc_type, "
+                                    "file=__import__('sys').stderr)\n"
+                                    "t = threading.Thread(target=f)\nt.start(); t.join()\n3");
+  EXPECT_EQ(own, "<class 'ZeroDivisionError'>\n");
 }
 
 TEST(PythonEvaluate, FileNameLeadsToTheWorkspace) {
@@ -88,6 +131,13 @@ TEST(PythonEvaluate, SpawnAndForkProcesses) {
       "if __name__ == '__main__':\n"
       "    with m.get_context('spawn').Pool(1) as p: r = p.map(sq, [1, 2, 3])\nr\n");
   EXPECT_EQ(guarded.report.value_json, "[1,4,9]") << guarded.report.message << guarded.err;
+  const Outcome of_guarded_names = call(
+      "import multiprocessing as m\ndef sq(x): return x * x\n"
+      "if __name__ == '__main__':\n"
+      "    with m.get_context('spawn').Pool(1) as p: r = p.map(sq, [1, 2, 3])\n[\n  r,\n]\n");
+  EXPECT_EQ(of_guarded_names.report.value_json, "[[1,4,9]]")
+      << of_guarded_names.report.message << of_guarded_names.err;
+  EXPECT_EQ(of_guarded_names.err, "");
 }
 
 TEST(PythonEvaluate, SourceEncodings) {

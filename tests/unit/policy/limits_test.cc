@@ -159,13 +159,24 @@ TEST(CheckLimits, RefusesWhatIsAboveAnInheritedHardLimit) {
     limits.open_files = 100;
     EXPECT_EQ(checking(limits), "");
   });
-  with_hard_limit(RLIMIT_CPU, 20, [] {
-    EXPECT_NE(checking(Limits()).find("limit cpu_seconds=25: above the hard limit"),
-              std::string::npos);
+  with_hard_limit(RLIMIT_CPU, 25, [] {
+    EXPECT_EQ(
+        checking(Limits()),
+        "limit cpu_seconds=25: above the hard limit that this process inherited; the range here "
+        "is up to 24");
+    Limits limits;
+    limits.cpu_seconds = 24;
+    EXPECT_EQ(checking(limits), "");
   });
   with_hard_limit(RLIMIT_FSIZE, 52'428'800, [] {
-    EXPECT_NE(checking(Limits()).find("limit file_bytes=52428800: above"), std::string::npos)
+    EXPECT_EQ(
+        checking(Limits()),
+        "limit file_bytes=52428800: above the hard limit that this process inherited; the range here "
+        "is up to 52428799")
         << "the limit that is set is one byte higher";
+    Limits limits;
+    limits.file_bytes = 52'428'799;
+    EXPECT_EQ(checking(limits), "");
   });
 }
 
