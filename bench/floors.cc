@@ -196,6 +196,7 @@ void add_commands(Plan& plan, const Mode& mode) {
   add_command(plan, mode, "run/timeout", {"timeout", "5", "/bin/true"});
   add_command(plan, mode, "run/pyplaypen", {pyplaypen, "run", "--", "/bin/true"});
   add_command(plan, mode, "run/pyplaypen_confine_writes", {pyplaypen, "run", "--confine-writes", "--", "/bin/true"});
+  add_command(plan, mode, "run/pyplaypen_unshare_all", {pyplaypen, "run", "--unshare", "all", "--", "/bin/true"});
   add_command(plan, mode, "run/bwrap", {"bwrap", "--ro-bind", "/", "/", "/bin/true"});
   add_command(plan, mode, "run/bwrap_unshare_all", {"bwrap", "--ro-bind", "/", "/", "--unshare-all", "/bin/true"});
   add_command(plan, mode, "run/nsjail", {"nsjail", "-Q", "-Mo", "--chroot", "/", "--", "/bin/true"});

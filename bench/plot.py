@@ -9,7 +9,7 @@ OURS, FLOOR, OTHER, BAD = "#2166ac", "#777777", "#b8860b", "#b2182b"
 LATENCIES = [  # item, label, color
     ("floor/ping_pong", "AF_UNIX ping-pong", FLOOR),
     ("floor/ping_pong_two_cores", "the same, a core each", FLOOR),
-    ("floor/ping_pong_after_pause", "the same after 5 ms of rest", FLOOR),
+    ("floor/ping_pong_after_pause", "the same after 10 ms of rest", FLOOR),
     ("call/ready", "execute 1+1, a spare ready", OURS),
     ("call/snippets", "execute, 30 unseen snippets", OURS),
     ("call/numpy", "execute, numpy preloaded and used", OURS),
@@ -20,6 +20,7 @@ LATENCIES = [  # item, label, color
     ("run/timeout", "timeout 5 true", FLOOR),
     ("run/pyplaypen", "pyplaypen run -- true", OURS),
     ("run/pyplaypen_confine_writes", "pyplaypen run --confine-writes -- true", OURS),
+    ("run/pyplaypen_unshare_all", "run --unshare all true", OURS),
     ("run/bwrap", "bwrap true", OTHER),
     ("run/bwrap_unshare_all", "bwrap --unshare-all true", OTHER),
     ("run/nsjail", "nsjail true", OTHER),

@@ -103,6 +103,8 @@ class Goals:
                        best, "floor/bare_fork_rate/2", 0.7, at_most=False)
         self.ratio("run -- true : timeout 5 true", "run/pyplaypen", "run/timeout", 1.3)
         self.ratio("run --confine-writes : timeout", "run/pyplaypen_confine_writes", "run/timeout", 1.5)
+        self.ratio("run --unshare all -- true : bwrap --unshare-all true", "run/pyplaypen_unshare_all",
+                   "run/bwrap_unshare_all", 1)
         self.ratio("stdout through execute : cat | cat", "call/stdout", "floor/cat", 0.5, at_most=False)
         if growth := self.items.get("call/stdout_host_growth"):
             self.add("host memory while 1 GB is printed, kB", growth["p90"], 1024, True)
