@@ -28,6 +28,7 @@
 #include "runtime/sys/error.h"
 #include "runtime/sys/proc.h"
 #include "runtime/sys/raw.h"
+#include "runtime/sys/sanitizers.h"
 #include "runtime/sys/signals.h"
 
 // The minder shares the memory of the process that starts it, and the thread-local storage of the
@@ -407,7 +408,7 @@ MinderEnd Minder::leave() {
   (void)sys::retry_eintr([&] { return ::read(control_.get(), &byte, 1); });  // its end is as good
   child_.abandon();
   MinderEnd last = end();
-  (void)shared_.release();
+  sys::tell_of_leak(shared_.release());
   return last;
 }
 

@@ -6,6 +6,7 @@
 
 #include "runtime/sys/error.h"
 #include "runtime/sys/raw.h"
+#include "runtime/sys/sanitizers.h"
 #include "runtime/sys/signals.h"
 
 namespace pyplaypen::sys {
@@ -20,6 +21,7 @@ Stack::Stack(size_t size)
       base_(::mmap(nullptr, size, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0)) {
   if (base_ == MAP_FAILED) throw_errno("mmap", "stack of a child");
+  tell_of_new_stack(base_, size_);
 }
 
 Stack::~Stack() { ::munmap(base_, size_); }
@@ -102,7 +104,7 @@ void SharingChild::kill_and_reap() noexcept {
 
 void SharingChild::abandon() noexcept {
   pid_ = 0;
-  (void)stack_.release();
+  tell_of_leak(stack_.release());
 }
 
 }  // namespace pyplaypen::sys

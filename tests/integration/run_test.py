@@ -336,7 +336,7 @@ class Teardown(RunCase):
                              f"sleep {self.marker}", options=["--stream"])
         self.assertEqual(process.stdout.readline(), b"ready\n")
         self.eventually(lambda: any(self.name_of(pid) == "pyplaypen-guard" for pid in self.children_of(process.pid)))
-        self.assertEqual(len(self.survivors()), 2)
+        self.eventually(lambda: len(self.survivors()) == 2)
         process.kill()
         process.wait()
         self.eventually(lambda: not self.survivors() and not os.listdir(self.tmp))
