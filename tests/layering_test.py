@@ -33,7 +33,7 @@ THIRD_PARTY = [
 ]
 # libc's and the kernel's. A new one is added here by whoever needs it first; anything else is third-party.
 PLATFORM = re.compile(
-    r"(sys|linux|asm|net|netinet|arpa)/[\w/]+\.h$|"
+    r"(sys|linux|asm|net|netinet|arpa|sanitizer)/[\w/]+\.h$|"
     r"(alloca|dirent|dlfcn|elf|endian|err|errno|execinfo|fcntl|features|fnmatch|ftw|glob|grp|inttypes|langinfo|"
     r"libgen|limits|link|locale|malloc|math|mntent|netdb|poll|pthread|pty|pwd|resolv|sched|semaphore|setjmp|"
     r"signal|spawn|stdarg|stddef|stdint|stdio|stdlib|string|strings|syslog|termios|time|ucontext|unistd|utime|"

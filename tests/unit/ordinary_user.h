@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <ostream>
 #include <string>
@@ -16,6 +17,17 @@ namespace pyplaypen::testing {
 
 // Nobody's: not in the password database, so that nothing else of the machine belongs to it.
 inline constexpr uid_t kOrdinaryUser = 54321;
+
+// Directories that root keeps to itself (/root) are on no way there.
+inline bool everybody_may_enter(const std::filesystem::path& directory) {
+  using std::filesystem::perms;
+  std::filesystem::path part;
+  for (const auto& name : std::filesystem::canonical(directory)) {
+    part /= name;
+    if ((std::filesystem::status(part).permissions() & perms::others_exec) == perms::none) return false;
+  }
+  return true;
+}
 
 // Runs `body` in a child that is `user` without any privilege (as root only). A failed expectation
 // or an exception in it fails the calling test.
