@@ -762,6 +762,7 @@ TEST_P(IsolateTest, TheHostIsUnchanged) {
       ::sigprocmask(SIG_SETMASK, nullptr, &mask_before);
       errno = 0;
       const int dumpable = ::prctl(PR_GET_DUMPABLE);
+      const int no_new_privs = ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0);
       for (const Namespaces namespaces : kWithAndWithoutPid) {
         pyplaypen::run([] { leave_a_daemon(); }, quiet(namespaces));
         run_argv({"true"}, quiet(namespaces));
@@ -775,7 +776,7 @@ TEST_P(IsolateTest, TheHostIsUnchanged) {
       int subreaper = -1;
       ::prctl(PR_GET_CHILD_SUBREAPER, &subreaper, 0, 0, 0);
       EXPECT_EQ(subreaper, 0);
-      EXPECT_EQ(::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), 0);
+      EXPECT_EQ(::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), no_new_privs);
       EXPECT_EQ(::prctl(PR_GET_DUMPABLE), dumpable);
       EXPECT_EQ(sys::open_fds(), fds);
       EXPECT_EQ(sys::thread_count(), threads);
