@@ -22,6 +22,7 @@
 #include "runtime/sys/raw.h"
 #include "runtime/sys/unique_fd.h"
 #include "tests/integration/processes.h"
+#include "tests/unit/own_process.h"
 
 namespace pyplaypen::testing {
 namespace {
@@ -108,13 +109,7 @@ void intercept(const std::vector<long>& numbers, const std::function<Verdict(con
     if (::write(theirs.get(), &listener, sizeof listener) != sizeof listener || ::read(theirs.get(), &go, 1) != 1)
       ::_exit(2);
     ::close(listener);
-    try {
-      body();
-    } catch (const std::exception& error) {
-      ADD_FAILURE() << error.what();
-    }
-    std::fflush(nullptr);
-    ::_exit(::testing::Test::HasFailure() ? 1 : 0);
+    run_and_exit(body);
   }
   theirs.reset();
   const sys::UniqueFd ended(sys::check(sys::raw::pidfd_open(child, 0), "pidfd_open"));

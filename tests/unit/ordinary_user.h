@@ -7,11 +7,12 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <functional>
 #include <ostream>
 #include <string>
+
+#include "tests/unit/own_process.h"
 
 namespace pyplaypen::testing {
 
@@ -40,13 +41,7 @@ inline void run_as(uid_t user, const std::function<void()>& body) {
         (::setgroups(0, nullptr) != 0 || ::setresgid(user, user, user) != 0 ||
          ::setresuid(user, user, user) != 0))
       ::_exit(2);
-    try {
-      body();
-    } catch (const std::exception& error) {
-      ADD_FAILURE() << error.what();
-    }
-    std::fflush(nullptr);
-    ::_exit(::testing::Test::HasFailure() ? 1 : 0);
+    run_and_exit(body);
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
