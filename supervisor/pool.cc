@@ -213,19 +213,18 @@ std::unique_ptr<Keeper> Pool::take() {
 void Pool::give_back(std::unique_ptr<Keeper> keeper) {
   std::unique_lock lock(mutex_);
   if (keeper->failure()) return end_keeper(*keeper);
+  std::optional<wire::WarmUp> next;
   if (!keeper->has_spare() && !keeper->spawning()) {
     const auto ready = std::count_if(idle_.begin(), idle_.end(), [](const auto& other) {
       return other->has_spare() || other->spawning();
     });
     // A warm-up pays when there is time for it before the next call, and costs when there is not.
-    if (!waiting_.empty() || ready < options_.spares) {
-      const auto warm_up = !waiting_.empty() || starving_ ? wire::WarmUp::kNo : wire::WarmUp::kYes;
-      lock.unlock();
-      keeper->spawn(warm_up);
-      lock.lock();
-    }
+    if (!waiting_.empty() || ready < options_.spares)
+      next = !waiting_.empty() || starving_ ? wire::WarmUp::kNo : wire::WarmUp::kYes;
   }
-  keeper->flush();
+  lock.unlock();  // nobody has to wait for what is sent, and closed, here
+  next ? keeper->spawn(*next) : keeper->flush();
+  lock.lock();
   idle_.push_back(std::move(keeper));
 }
 

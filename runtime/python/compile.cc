@@ -229,8 +229,12 @@ std::optional<Compiled> compile_source(const Captured& captured, const Source& s
   }
   std::optional<Compiled> compiled = compile_by_text(captured, source);
   if (!compiled) compiled = compile_by_tree(captured, source);
-  if (compiled) compiled->head_starts_loops = starts_loops(source.bytes());
+  if (compiled && awaits(compiled->tail)) compiled->head_starts_loops = starts_loops(source.bytes());
   return compiled;
+}
+
+bool awaits(const PyRef& code) {
+  return code && (reinterpret_cast<PyCodeObject*>(code.get())->co_flags & CO_COROUTINE) != 0;
 }
 
 }  // namespace pyplaypen::python

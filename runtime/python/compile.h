@@ -15,8 +15,11 @@ struct Compiled {
   PyRef tail;                  // the last statement
   bool tail_is_value = false;  // it is an expression, and tail evaluates to its value
   size_t value_at = std::string::npos;  // where in the source that begins, if at a line's start; or unknown
-  bool head_starts_loops = false;  // by its looks, with asyncio.run or the like
+  bool head_starts_loops = false;  // by its looks, with asyncio.run or the like; asked where tail awaits
 };
+
+// Evaluating it gives a coroutine.
+bool awaits(const PyRef& code);
 
 // Empty with a Python exception set when the source does not compile. Top-level await is allowed:
 // code objects that use it have CO_COROUTINE.

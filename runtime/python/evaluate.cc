@@ -5,10 +5,6 @@
 namespace pyplaypen::python {
 namespace {
 
-bool awaits(const PyRef& code) {
-  return code && (reinterpret_cast<PyCodeObject*>(code.get())->co_flags & CO_COROUTINE) != 0;
-}
-
 PyRef run_in_loop(const Captured& captured, PyObject* coroutine) {
   PyRef run = captured.asyncio_run;
   if (!run) {
