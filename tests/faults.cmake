@@ -30,6 +30,7 @@ foreach(name IN ITEMS stages steps)
     LABELS fault
     SOURCES fault/${name}_test.cc fault/intercept.cc
     LIBRARIES pyplaypen_supervisor pyplaypen_policy pyplaypen_sys
+    LOCK commands  # theirs and others' are one user's, whose processes are counted together
     TIMEOUT 300)
   add_dependencies(${name}_test pyplaypen_zygote)
 endforeach()
